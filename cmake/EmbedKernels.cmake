@@ -1,0 +1,11 @@
+# Writes OUTPUT: a C++ file with every KERNELS/*.wgsl as a raw string in gyrus::embedded_kernels().
+file(GLOB texts ${KERNELS}/*.wgsl)
+list(SORT texts)
+set(out "#include \"kernels/kernels.h\"\n\nnamespace gyrus {\n\nconst std::vector<EmbeddedKernel>& embedded_kernels() {\n  static const std::vector<EmbeddedKernel> kernels = {\n")
+foreach(text ${texts})
+  get_filename_component(name ${text} NAME_WE)
+  file(READ ${text} body)
+  string(APPEND out "      {\"${name}\", R\"wgsl(${body})wgsl\"},\n")
+endforeach()
+string(APPEND out "  };\n  return kernels;\n}\n\n}  // namespace gyrus\n")
+file(WRITE ${OUTPUT} "${out}")

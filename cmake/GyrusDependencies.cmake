@@ -1,0 +1,19 @@
+# What each stage uses from outside, in one place.
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(Threads REQUIRED)
+find_library(DEFLATE_LIBRARY deflate REQUIRED)
+find_package(PNG REQUIRED)
+
+function(gyrus_uses name)
+  get_target_property(type gyrus_${name} TYPE)
+  if(type STREQUAL INTERFACE_LIBRARY)
+    target_link_libraries(gyrus_${name} INTERFACE ${ARGN})
+  else()
+    target_link_libraries(gyrus_${name} PUBLIC ${ARGN})
+  endif()
+endfunction()
+
+gyrus_uses(plan nlohmann_json::nlohmann_json)
+gyrus_uses(import nlohmann_json::nlohmann_json)
+gyrus_uses(volume ${DEFLATE_LIBRARY} PNG::PNG)
+gyrus_uses(runtime ${GYRUS_DAWN_LIBRARY} Threads::Threads)

@@ -1,0 +1,61 @@
+# gyrus_library(NAME deps…): the static library gyrus_NAME from src/NAME/*.cpp.
+add_library(gyrus_options INTERFACE)
+target_include_directories(gyrus_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_compile_options(gyrus_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+# Results must not depend on how the compiler regroups floating-point sums.
+target_compile_options(gyrus_options INTERFACE -ffp-contract=off)
+if(GYRUS_SANITIZE)
+  target_compile_options(gyrus_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(gyrus_options INTERFACE -fsanitize=address,undefined)
+endif()
+if(GYRUS_FUZZ)
+  target_compile_options(gyrus_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+function(gyrus_library name)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
+  if(NOT sources)
+    add_library(gyrus_${name} INTERFACE)
+    target_link_libraries(gyrus_${name} INTERFACE gyrus_options)
+    set(scope INTERFACE)
+  else()
+    add_library(gyrus_${name} STATIC ${sources})
+    target_link_libraries(gyrus_${name} PUBLIC gyrus_options)
+    set(scope PUBLIC)
+  endif()
+  foreach(dep ${ARGN})
+    target_link_libraries(gyrus_${name} ${scope} gyrus_${dep})
+  endforeach()
+endfunction()
+
+# The kernels library also holds every src/kernels/*.wgsl as a string, made by cmake/EmbedKernels.cmake.
+function(gyrus_kernels)
+  file(GLOB texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/*.wgsl)
+  set(embedded ${PROJECT_BINARY_DIR}/generated/embedded_kernels.cpp)
+  add_custom_command(
+    OUTPUT ${embedded}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${embedded} -DKERNELS=${PROJECT_SOURCE_DIR}/src/kernels
+            -P ${PROJECT_SOURCE_DIR}/cmake/EmbedKernels.cmake
+    DEPENDS ${texts} ${PROJECT_SOURCE_DIR}/cmake/EmbedKernels.cmake
+    VERBATIM)
+  gyrus_library(kernels ${ARGN})
+  target_sources(gyrus_kernels PRIVATE ${embedded})
+endfunction()
+
+# gyrus_test(LABEL NAME deps…): the test program LABEL_NAME from tests/LABEL/NAME*_test.cpp, one CTest per test case.
+function(gyrus_test label name)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${label}/${name}*_test.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${label}_${name} ${sources})
+  target_include_directories(${label}_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${label}_${name} PRIVATE
+    GYRUS_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GYRUS_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${label}_${name} PRIVATE gyrus_options GTest::gtest GTest::gmock GTest::gtest_main)
+  foreach(dep ${ARGN})
+    target_link_libraries(${label}_${name} PRIVATE gyrus_${dep})
+  endforeach()
+  add_test(NAME ${label}_${name} COMMAND ${label}_${name})
+  set_tests_properties(${label}_${name} PROPERTIES LABELS ${label} TIMEOUT 1500)
+endfunction()

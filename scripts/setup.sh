@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Installs what gyrus needs to build, run and test on Debian 12 or newer: compiler, libraries, a software Vulkan
+# driver new enough for Dawn, and Dawn itself (npm). Safe to run again: a second run only checks.
+#   GYRUS_NO_INSTALL=1   check only, never install
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# what the build needs | what the tests need on top
+packages=(build-essential cmake ninja-build git ca-certificates nodejs npm
+  nlohmann-json3-dev libcli11-dev libdeflate-dev zlib1g-dev libpng-dev libvulkan1
+  libgtest-dev libgmock-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
+  python3)
+vulkan_driver=mesa-vulkan-drivers
+oldest_mesa=23.1   # older ones lack dynamic indexing of sampled-image arrays, which Dawn requires
+
+say() { printf 'setup: %s\n' "$*"; }
+die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'; }
+mesa_is_new_enough() {
+  installed "$vulkan_driver" &&
+    dpkg --compare-versions "$(dpkg-query -W -f='${Version}' "$vulkan_driver")" ge "$oldest_mesa"
+}
+
+command -v dpkg-query >/dev/null || die "this script knows Debian and its kin only; on another system install the packages listed in $0 by hand and call cmake directly (see docs/building.md)"
+
+missing=()
+for p in "${packages[@]}"; do
+  case $p in
+    nodejs | npm) command -v "${p/nodejs/node}" >/dev/null || missing+=("$p") ;;
+    *) installed "$p" || missing+=("$p") ;;
+  esac
+done
+mesa_is_new_enough || missing+=("$vulkan_driver")
+
+as_root=()
+if [ ${#missing[@]} -gt 0 ]; then
+  [ -z "${GYRUS_NO_INSTALL:-}" ] || die "missing packages, and GYRUS_NO_INSTALL is set: ${missing[*]}"
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null && sudo -n true 2>/dev/null ||
+      die "missing packages: ${missing[*]}. Installing needs root: run 'sudo $0' once, or ask an administrator"
+    as_root=(sudo)
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  if [ "$codename" = bookworm ] && ! mesa_is_new_enough && ! grep -rqs bookworm-backports /etc/apt/sources.list /etc/apt/sources.list.d; then
+    # The address of the Debian source that this machine already uses, whichever of the two file forms it is in.
+    source=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null || true; } | awk '$1=="deb" && / bookworm / {for (i=2;i<=NF;i++) if ($i ~ /:\/\//) {print $i; exit}}')
+    [ -n "$source" ] || source=$({ cat /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } | awk '/^URIs:/ {u=$2} /^Suites:/ && / bookworm( |$)/ {print u; exit}')
+    [ -n "$source" ] || die "found no Debian source to take bookworm-backports from; add it by hand, then run $0 again"
+    say "adding bookworm-backports for a newer Mesa"
+    printf 'deb %s bookworm-backports main\n' "$source" | "${as_root[@]}" tee /etc/apt/sources.list.d/gyrus-backports.list >/dev/null
+  fi
+  say "installing ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq || say "apt-get update reported errors; going on with what it has"
+  plain=()
+  for p in "${missing[@]}"; do [ "$p" = "$vulkan_driver" ] || plain+=("$p"); done
+  [ ${#plain[@]} -eq 0 ] || "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${plain[@]}" >/dev/null
+  if ! mesa_is_new_enough; then
+    suite=()
+    [ "$codename" = bookworm ] && suite=(-t bookworm-backports)
+    "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${suite[@]}" "$vulkan_driver" >/dev/null
+  fi
+  mesa_is_new_enough || die "Mesa is still older than $oldest_mesa: no software Vulkan for the tests"
+fi
+
+if ! cmp -s package-lock.json node_modules/.gyrus-lock; then
+  say "installing Dawn from npm"
+  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+  cp package-lock.json node_modules/.gyrus-lock
+fi
+say "ready"

@@ -1,0 +1,67 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+// The contract of an op: one OpDef each, defined in src/ops and listed once in src/ops/registry.cpp.
+
+namespace gyrus {
+
+// How the planner turns a node into dispatches.
+enum class KernelFamily {
+  Elementwise,  // out[i] = f(in0[i], in1[i], …) after broadcasting; `eval` and `wgsl` say what f is
+  Movement,     // out[i] = in[map(i)]: transpose, slice, concat, pad, expand
+  Alias,        // same bytes under another shape: reshape
+  Reduce,       // over some axes
+  Conv,
+  NormStats,
+  Norm,
+  ConvArgmax,
+  Repack,       // between layouts
+  Composite,    // never reaches the planner: a pass rewrites it into other ops
+};
+
+// A tensor of the reference executor: every value a double, so that nothing rounds on the way.
+struct RefTensor {
+  Shape shape;
+  std::vector<double> data;
+};
+
+struct OpDef {
+  std::string_view name;
+  KernelFamily family = KernelFamily::Composite;
+
+  // Output types from the node and the types of its inputs. Throws InvalidGraph or Unsupported with "[name] …".
+  std::vector<TensorType> (*infer)(const Node& node, const std::vector<TensorType>& inputs) = nullptr;
+
+  // The slow, readable definition of the op. `outputs` arrive with their shapes set and data sized (zeros).
+  void (*reference)(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) = nullptr;
+
+  // Elementwise ops only: the value of f, and f as a WGSL expression over `args`, which are expressions of type T
+  // ("f32", "vec4<f32>", "i32", "u32"). The functions of src/kernels/elementwise.wgsl may be called.
+  double (*eval)(const Attrs& attrs, const double* args) = nullptr;
+  std::string (*wgsl)(const Attrs& attrs, const std::vector<std::string>& args, const std::string& type) = nullptr;
+  bool keeps_zero = false;  // f(0, …) == 0, so lanes beyond the last channel stay zero
+
+  // Adds to `graph` the nodes that give the gradient of every input from that of every output; kNoValue where an
+  // input has none. Null where the op has no gradient yet.
+  std::vector<ValueId> (*gradient)(Graph& graph, const Node& node, const std::vector<ValueId>& output_gradients) = nullptr;
+
+  // Rewrites a Composite node into simpler ones inside `graph`; returns the value that replaces its output.
+  ValueId (*decompose)(Graph& graph, const Node& node) = nullptr;
+
+  // Floating-point operations of the node (a multiply-add counts two).
+  double (*flops)(const Node& node, const std::vector<TensorType>& inputs, const std::vector<TensorType>& outputs) = nullptr;
+};
+
+// The op of that name, or null.
+const OpDef* find_op(std::string_view name);
+// The op of that name; throws Unsupported where there is none.
+const OpDef& op(std::string_view name);
+// All ops, in the order of the registry.
+const std::vector<const OpDef*>& all_ops();
+
+}  // namespace gyrus
