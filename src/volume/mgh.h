@@ -1,0 +1,21 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "volume/volume.h"
+
+// FreeSurfer's MGH format in memory, uncompressed (an .mgz is its gzip). Always big-endian.
+
+namespace gyrus {
+
+inline constexpr size_t kMghHeaderBytes = 284;
+
+bool is_mgh(std::span<const std::byte> bytes);
+// Bytes of header and voxels, without the tags that may follow. `bytes` needs to hold the header only.
+uint64_t mgh_bytes(std::span<const std::byte> bytes, const std::string& name);
+int64_t mgh_frames(std::span<const std::byte> bytes, const std::string& name);
+Volume decode_mgh(std::span<const std::byte> bytes, int64_t frame, const std::string& name);
+
+}  // namespace gyrus
