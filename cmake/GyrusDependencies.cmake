@@ -13,6 +13,8 @@ function(gyrus_uses name)
   endif()
 endfunction()
 
+# The graph asks the registry, which is in ops, for shape rules: the one circle among the stages.
+gyrus_uses(graph gyrus_ops)
 gyrus_uses(plan nlohmann_json::nlohmann_json)
 gyrus_uses(import nlohmann_json::nlohmann_json)
 gyrus_uses(volume ${DEFLATE_LIBRARY} PNG::PNG)

@@ -1,0 +1,62 @@
+#include <sstream>
+
+#include "graph/graph.h"
+
+namespace gyrus {
+namespace {
+
+std::string reference_to(const Graph& graph, ValueId id) {
+  if (id >= graph.value_count()) return "%?";
+  const Value& value = graph.value(id);
+  if (value.constant && !value.name.empty()) return "@" + value.name;
+  return "%" + std::to_string(id);
+}
+
+std::string type_text(const TensorType& type) {
+  return std::string(to_string(type.dtype)) + to_string(type.shape) + (type.layout == Layout::Packed ? "/packed" : "");
+}
+
+std::string definition(const Graph& graph, ValueId id) {
+  return reference_to(graph, id) + ":" + (id < graph.value_count() ? type_text(graph.type(id)) : "?");
+}
+
+void print_attrs(std::ostringstream& out, const Attrs& attrs) {
+  if (!attrs.all().empty()) out << " {" << to_string(attrs) << "}";
+}
+
+// " => $1 = relu($0); $2 = …": operands and results of a body count from $0.
+void print_body(std::ostringstream& out, const std::vector<Node>& body, size_t operands) {
+  for (size_t j = 0; j < body.size(); ++j) {
+    out << (j ? "; $" : " => $") << operands + j << " = " << body[j].op << '(';
+    for (size_t i = 0; i < body[j].inputs.size(); ++i) out << (i ? ", $" : "$") << body[j].inputs[i];
+    out << ')';
+    print_attrs(out, body[j].attrs);
+  }
+}
+
+void print_node(std::ostringstream& out, const Graph& graph, const Node& node) {
+  for (size_t i = 0; i < node.outputs.size(); ++i) out << (i ? ", " : "") << definition(graph, node.outputs[i]);
+  out << " = " << node.op << '(';
+  for (size_t i = 0; i < node.inputs.size(); ++i) out << (i ? ", " : "") << reference_to(graph, node.inputs[i]);
+  out << ')';
+  print_attrs(out, node.attrs);
+  print_body(out, node.body, node.op == "fused" ? node.inputs.size() : 1);
+  if (!node.label.empty()) out << "  # " << node.label;
+  out << '\n';
+}
+
+}  // namespace
+
+std::string print(const Graph& graph) {
+  std::ostringstream out;
+  for (const Port& port : graph.inputs())
+    out << "input " << port.name << " = " << definition(graph, port.value) << '\n';
+  for (ValueId id = 0; id < graph.value_count(); ++id)
+    if (graph.is_constant(id)) out << "constant " << definition(graph, id) << '\n';
+  for (const Node& node : graph.nodes()) print_node(out, graph, node);
+  for (const Port& port : graph.outputs())
+    out << "output " << port.name << " = " << reference_to(graph, port.value) << '\n';
+  return out.str();
+}
+
+}  // namespace gyrus

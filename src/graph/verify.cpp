@@ -1,0 +1,124 @@
+#include <set>
+
+#include "core/error.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+
+namespace gyrus {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Graph& graph, const std::string& after) : graph_(graph), after_(after), made_(graph.value_count()) {}
+
+  void run() {
+    check_names();
+    for (const Port& port : graph_.inputs()) make(port.value, "input '" + port.name + "'");
+    for (ValueId id = 0; id < graph_.value_count(); ++id)
+      if (graph_.is_constant(id)) check_constant(id);
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) check_node(i);
+    check_outputs();
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void damaged(const std::string& subject, const Args&... message) const {
+    fail(ErrorCode::InvalidGraph, subject, message..., " (after ", after_, ")");
+  }
+
+  // The subject of messages: "conv #3 'layer3.conv'".
+  std::string node_name(size_t index) const {
+    const Node& node = graph_.nodes()[index];
+    return cat(node.op, " #", index, node.label.empty() ? "" : " '" + node.label + "'");
+  }
+
+  void check_names() const {
+    std::set<std::string> names;
+    for (ValueId id = 0; id < graph_.value_count(); ++id) {
+      const std::string& name = graph_.value(id).name;
+      if (!name.empty() && !names.insert(name).second) damaged("graph", "two values are named '", name, "'");
+    }
+    check_ports(graph_.inputs(), "inputs");
+    check_ports(graph_.outputs(), "outputs");
+  }
+
+  void check_ports(const std::vector<Port>& ports, const char* what) const {
+    std::set<std::string> names;
+    for (const Port& port : ports) {
+      if (port.name.empty()) damaged("graph", "one of the ", what, " has no name");
+      if (!names.insert(port.name).second) damaged("graph", "two ", what, " are named '", port.name, "'");
+    }
+  }
+
+  void make(ValueId id, const std::string& where) {
+    if (id >= made_.size()) damaged(where, "makes value %", id, ", but the graph has only ", made_.size());
+    if (made_[id]) damaged(where, "makes value %", id, ", which exists already");
+    made_[id] = true;
+    for (int64_t extent : graph_.type(id).shape)
+      if (extent < 1) damaged(where, "value %", id, " has the shape ", to_string(graph_.type(id).shape));
+  }
+
+  void check_constant(ValueId id) {
+    const Value& value = graph_.value(id);
+    const std::string where = "constant '" + value.name + "'";
+    make(id, where);
+    const Tensor& tensor = *value.constant;
+    if (tensor.shape != value.type.shape || !same_kind(tensor.dtype, value.type.dtype))
+      damaged(where, "holds ", to_string(tensor.dtype), to_string(tensor.shape), " but its type is ",
+              to_string(value.type.dtype), to_string(value.type.shape));
+    if (tensor.data.size() != static_cast<size_t>(tensor.size()) * byte_size(tensor.dtype))
+      damaged(where, "holds ", tensor.data.size(), " bytes for the shape ", to_string(tensor.shape));
+  }
+
+  void check_node(size_t index) {
+    const Node& node = graph_.nodes()[index];
+    const std::string where = node_name(index);
+    std::vector<TensorType> inputs;
+    for (ValueId id : node.inputs) {
+      if (id >= made_.size()) damaged(where, "reads value %", id, ", which does not exist");
+      if (!made_[id]) damaged(where, "reads value %", id, " before it is made");
+      inputs.push_back(graph_.type(id));
+    }
+    const std::vector<TensorType> expected = infer(node, inputs, where);
+    if (expected.size() != node.outputs.size())
+      damaged(where, "has ", node.outputs.size(), " outputs, expected ", expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      make(node.outputs[i], where);
+      const TensorType& found = graph_.type(node.outputs[i]);
+      if (found.shape != expected[i].shape || !same_kind(found.dtype, expected[i].dtype))
+        damaged(where, "output %", node.outputs[i], " is ", to_string(found.dtype), to_string(found.shape),
+                ", but the op makes ", to_string(expected[i].dtype), to_string(expected[i].shape));
+    }
+  }
+
+  std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs,
+                                const std::string& where) const {
+    const OpDef* def = find_op(node.op);
+    if (!def) damaged(where, "there is no op of this name");
+    try {
+      return def->infer(node, inputs);
+    } catch (const Error& error) {
+      damaged(where, error.what());
+    }
+  }
+
+  void check_outputs() const {
+    if (graph_.outputs().empty()) damaged("graph", "has no output");
+    for (const Port& port : graph_.outputs())
+      if (port.value >= made_.size() || !made_[port.value])
+        damaged("graph", "output '", port.name, "' is value %", port.value, ", which nothing makes");
+  }
+
+  // Precision assignment stores floats as halves or singles: both are "float" here.
+  static bool same_kind(DType a, DType b) { return a == b || (is_float(a) && is_float(b)); }
+
+  const Graph& graph_;
+  const std::string& after_;
+  std::vector<bool> made_;
+};
+
+}  // namespace
+
+void verify(const Graph& graph, const std::string& after) { Verifier(graph, after).run(); }
+
+}  // namespace gyrus

@@ -1,0 +1,210 @@
+#include "ops/norm.h"
+
+#include <cmath>
+
+#include "ops/common.h"
+#include "ops/fused.h"
+
+namespace gyrus {
+namespace {
+
+int64_t voxels_of(const Shape& shape) {
+  int64_t count = 1;
+  for (size_t axis = 2; axis < shape.size(); ++axis) count *= shape[axis];
+  return count;
+}
+
+void expect_rank(const Node& node, const Shape& shape, size_t least) {
+  if (shape.size() < least)
+    fail(ErrorCode::InvalidGraph, node.op, "input is ", to_string(shape), ", expected [N,C",
+         least > 2 ? ",sp…]" : ",…]");
+}
+
+// gamma and beta are the inputs `first` and `first + 1`, or absent.
+void check_gamma_beta(const Node& node, const std::vector<TensorType>& inputs, size_t first, int64_t channels) {
+  if (inputs.size() == first + 1) fail(ErrorCode::InvalidGraph, node.op, "has gamma but no beta; give both or none");
+  for (size_t i = first; i < inputs.size(); ++i) {
+    expect_float(node, inputs[i], i == first ? "gamma" : "beta");
+    if (inputs[i].shape != Shape{channels})
+      fail(ErrorCode::InvalidGraph, node.op, i == first ? "gamma is " : "beta is ", to_string(inputs[i].shape),
+           " but input has ", channels, " channels: expected [", channels, "]");
+  }
+}
+
+std::vector<TensorType> infer_stats(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 1, {});
+  const Shape& x = inputs[0].shape;
+  expect_rank(node, x, 3);
+  expect_float(node, inputs[0], "input");
+  return {{DType::F32, {x[0], x[1], 2}, Layout::Plain}};
+}
+
+void reference_stats(const Node&, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  channel_stats(*inputs[0], outputs[0]);
+}
+
+double stats_flops(const Node&, const std::vector<TensorType>& inputs, const std::vector<TensorType>&) {
+  return 4.0 * static_cast<double>(element_count(inputs[0].shape));
+}
+
+std::vector<TensorType> infer_apply(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node_with_body(node, inputs, 2, 4, {"groups", "eps"});
+  const Shape& x = inputs[0].shape;
+  expect_rank(node, x, 3);
+  expect_float(node, inputs[0], "input");
+  if (inputs[1].shape != Shape{x[0], x[1], 2} || inputs[1].dtype != DType::F32)
+    fail(ErrorCode::InvalidGraph, node.op, "statistics are ", to_string(inputs[1].dtype), to_string(inputs[1].shape),
+         " but input is ", to_string(x), ": expected f32[", x[0], ",", x[1], ",2]");
+  norm_attrs(node, x[1]);
+  check_gamma_beta(node, inputs, 2, x[1]);
+  return {infer_body(node, {{inputs[0].dtype, x, Layout::Plain}})};
+}
+
+// Mean and variance of one group, whose channels all have as many voxels; `stats` points at its first channel.
+void merge_group(const double* stats, int64_t channels, double& mean, double& variance) {
+  mean = variance = 0;
+  for (int64_t c = 0; c < channels; ++c) mean += stats[2 * c];
+  mean /= static_cast<double>(channels);
+  for (int64_t c = 0; c < channels; ++c) {
+    const double shift = stats[2 * c] - mean;
+    variance += stats[2 * c + 1] + shift * shift;
+  }
+  variance /= static_cast<double>(channels);
+}
+
+// y = (x - mean) / sqrt(var + eps) * gamma + beta; gamma and beta may be null.
+void apply(const NormAttrs& attrs, const RefTensor& x, const RefTensor& stats, const RefTensor* gamma,
+           const RefTensor* beta, RefTensor& y) {
+  const int64_t batch = x.shape[0], channels = x.shape[1], voxels = voxels_of(x.shape);
+  const int64_t group_size = channels / attrs.groups;
+  for (int64_t n = 0; n < batch; ++n)
+    for (int64_t c = 0; c < channels; ++c) {
+      double mean = 0, variance = 0;
+      merge_group(&stats.data[static_cast<size_t>(2 * (n * channels + c / group_size * group_size))], group_size, mean,
+                  variance);
+      const double scale = (gamma ? gamma->data[static_cast<size_t>(c)] : 1) / std::sqrt(variance + attrs.eps);
+      const double shift = beta ? beta->data[static_cast<size_t>(c)] : 0;
+      const int64_t first = (n * channels + c) * voxels;
+      for (int64_t i = first; i < first + voxels; ++i)
+        y.data[static_cast<size_t>(i)] = (x.data[static_cast<size_t>(i)] - mean) * scale + shift;
+    }
+}
+
+void reference_apply(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  std::vector<RefTensor> raw(1);
+  raw[0].shape = inputs[0]->shape;
+  raw[0].data.resize(inputs[0]->data.size());
+  const bool affine = inputs.size() == 4;
+  apply(norm_attrs(node, inputs[0]->shape[1]), *inputs[0], *inputs[1], affine ? inputs[2] : nullptr,
+        affine ? inputs[3] : nullptr, raw[0]);
+  outputs[0] = reference_body(node, std::move(raw));
+}
+
+double apply_flops(const Node& node, const std::vector<TensorType>&, const std::vector<TensorType>& outputs) {
+  return static_cast<double>(element_count(outputs[0].shape)) * static_cast<double>(3 + node.body.size());
+}
+
+std::vector<TensorType> infer_norm(const Node& node, const std::vector<TensorType>& inputs) {
+  const Shape& x = inputs[0].shape;
+  expect_rank(node, x, 2);
+  expect_float(node, inputs[0], "input");
+  norm_attrs(node, x[1]);
+  check_gamma_beta(node, inputs, 1, x[1]);
+  return {{inputs[0].dtype, x, Layout::Plain}};
+}
+
+std::vector<TensorType> infer_group_norm(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 3, {"groups", "eps"});
+  return infer_norm(node, inputs);
+}
+
+std::vector<TensorType> infer_instance_norm(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 3, {"eps"});
+  return infer_norm(node, inputs);
+}
+
+void reference_norm(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  const RefTensor& x = *inputs[0];
+  RefTensor stats{{x.shape[0], x.shape[1], 2}, std::vector<double>(static_cast<size_t>(2 * x.shape[0] * x.shape[1]))};
+  channel_stats(x, stats);
+  const bool affine = inputs.size() == 3;
+  apply(norm_attrs(node, x.shape[1]), x, stats, affine ? inputs[1] : nullptr, affine ? inputs[2] : nullptr, outputs[0]);
+}
+
+double norm_flops(const Node&, const std::vector<TensorType>& inputs, const std::vector<TensorType>&) {
+  return 7.0 * static_cast<double>(element_count(inputs[0].shape));
+}
+
+ValueId decompose_norm(Graph& graph, const Node& node) {
+  ValueId x = node.inputs[0];
+  const Shape shape = graph.type(x).shape;
+  const NormAttrs attrs = norm_attrs(node, shape[1]);
+  if (shape.size() == 2) x = graph.add("reshape", {x}, {{"shape", Shape{shape[0], shape[1], 1}}}, node.label);
+  std::vector<ValueId> operands = {x, graph.add("norm_stats", {x}, {}, node.label)};
+  operands.insert(operands.end(), node.inputs.begin() + 1, node.inputs.end());
+  const ValueId y = graph.add("norm_apply", operands, {{"groups", attrs.groups}, {"eps", attrs.eps}}, node.label);
+  return shape.size() == 2 ? graph.add("reshape", {y}, {{"shape", shape}}, node.label) : y;
+}
+
+}  // namespace
+
+NormAttrs norm_attrs(const Node& node, int64_t channels) {
+  NormAttrs attrs;
+  attrs.groups = node.op == kInstanceNorm.name ? channels : node.attrs.integer("groups");
+  attrs.eps = node.attrs.number("eps", attrs.eps);
+  if (attrs.groups < 1 || channels % attrs.groups != 0)
+    fail(ErrorCode::InvalidGraph, node.op, channels, " channels do not divide into ", attrs.groups, " groups");
+  if (!(attrs.eps >= 0) || !std::isfinite(attrs.eps))
+    fail(ErrorCode::InvalidGraph, node.op, "eps is ", attrs.eps, ", expected a finite number of at least 0");
+  return attrs;
+}
+
+void channel_stats(const RefTensor& x, RefTensor& stats) {
+  const int64_t voxels = voxels_of(x.shape);
+  const int64_t channels = x.shape[0] * x.shape[1];
+  for (int64_t c = 0; c < channels; ++c) {
+    const double* first = x.data.data() + c * voxels;
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < voxels; ++i) mean += first[i];
+    mean /= static_cast<double>(voxels);
+    for (int64_t i = 0; i < voxels; ++i) variance += (first[i] - mean) * (first[i] - mean);
+    stats.data[static_cast<size_t>(2 * c)] = mean;
+    stats.data[static_cast<size_t>(2 * c + 1)] = variance / static_cast<double>(voxels);
+  }
+}
+
+const OpDef kNormStats = {
+    .name = "norm_stats",
+    .family = KernelFamily::NormStats,
+    .infer = infer_stats,
+    .reference = reference_stats,
+    .flops = stats_flops,
+};
+
+const OpDef kNormApply = {
+    .name = "norm_apply",
+    .family = KernelFamily::Norm,
+    .infer = infer_apply,
+    .reference = reference_apply,
+    .flops = apply_flops,
+};
+
+const OpDef kGroupNorm = {
+    .name = "group_norm",
+    .family = KernelFamily::Composite,
+    .infer = infer_group_norm,
+    .reference = reference_norm,
+    .decompose = decompose_norm,
+    .flops = norm_flops,
+};
+
+const OpDef kInstanceNorm = {
+    .name = "instance_norm",
+    .family = KernelFamily::Composite,
+    .infer = infer_instance_norm,
+    .reference = reference_norm,
+    .decompose = decompose_norm,
+    .flops = norm_flops,
+};
+
+}  // namespace gyrus

@@ -1,0 +1,63 @@
+#include "ops/pad.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/cast.h"
+#include "ops/common.h"
+
+namespace gyrus {
+namespace {
+
+std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 1, {"pads", "value"});
+  const TensorType& x = inputs[0];
+  const PadAttrs attrs = pad_attrs(node, x.shape.size());
+  if (!is_float(x.dtype) && round_to(x.dtype, attrs.value) != attrs.value)
+    fail(ErrorCode::InvalidGraph, node.op, "value ", attrs.value, " does not exist in ", to_string(x.dtype));
+  Shape shape = x.shape;
+  for (size_t a = 0; a < shape.size(); ++a) shape[a] += attrs.lo[a] + attrs.hi[a];
+  return {{x.dtype, shape, Layout::Plain}};
+}
+
+void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  RefTensor& out = outputs[0];
+  const PadAttrs attrs = pad_attrs(node, out.shape.size());
+  std::fill(out.data.begin(), out.data.end(), attrs.value);
+  const std::vector<int64_t> strides = strides_of(out.shape);
+  int64_t first = 0;
+  for (size_t a = 0; a < strides.size(); ++a) first += attrs.lo[a] * strides[a];
+  const double* in = inputs[0]->data.data();
+  walk(inputs[0]->shape, {strides}, {first},
+       [&](const std::vector<int64_t>& at) { out.data[static_cast<size_t>(at[0])] = *in++; });
+}
+
+}  // namespace
+
+PadAttrs pad_attrs(const Node& node, size_t rank) {
+  const std::vector<int64_t>& pads = node.attrs.integers("pads");
+  if (pads.size() != 2 * rank)
+    fail(ErrorCode::InvalidGraph, node.op, "pads has ", pads.size(), " numbers, expected ", 2 * rank,
+         ": before, then after each axis");
+  for (int64_t p : pads)
+    if (p < 0 || p > INT32_MAX)
+      fail(ErrorCode::InvalidGraph, node.op, "pads is ", to_string(pads),
+           ", expected numbers from 0 to 2^31-1; use slice to cut");
+  PadAttrs attrs;
+  attrs.lo.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(rank));
+  attrs.hi.assign(pads.begin() + static_cast<std::ptrdiff_t>(rank), pads.end());
+  attrs.value = node.attrs.number("value", 0);
+  if (!std::isfinite(attrs.value))
+    fail(ErrorCode::Unsupported, node.op, "value is ", attrs.value, ", expected a finite number");
+  return attrs;
+}
+
+const OpDef kPad = {
+    .name = "pad",
+    .family = KernelFamily::Movement,
+    .infer = infer,
+    .reference = reference,
+    .flops = no_flops,
+};
+
+}  // namespace gyrus

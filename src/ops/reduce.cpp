@@ -1,0 +1,163 @@
+#include "ops/reduce.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ops/common.h"
+
+namespace gyrus {
+namespace {
+
+std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 1, {"axes", "keepdims"});
+  if (inputs[0].dtype == DType::U8)
+    fail(ErrorCode::Unsupported, node.op, "input is u8, which has no arithmetic; cast it to f32, i32 or u32 first");
+  return {{inputs[0].dtype, reduce_attrs(node, inputs[0].shape).shape, Layout::Plain}};
+}
+
+std::vector<TensorType> infer_mean(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 1, {"axes", "keepdims"});
+  expect_float(node, inputs[0], "input");
+  return infer(node, inputs);
+}
+
+std::vector<TensorType> infer_argmax(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 1, {"axis", "keepdims", "dtype"});
+  const ReduceAttrs attrs = reduce_attrs(node, inputs[0].shape);
+  const DType dtype = dtype_from_string(node.attrs.text("dtype", "u32"));
+  if (is_float(dtype))
+    fail(ErrorCode::InvalidGraph, node.op, "dtype is ", to_string(dtype), ", expected u32, u8 or i32");
+  const int64_t extent = inputs[0].shape[checked_axis(node, node.attrs.integer("axis"), inputs[0].shape.size())];
+  if (dtype == DType::U8 && extent > 256)
+    fail(ErrorCode::InvalidGraph, node.op, extent, " positions do not fit u8; use dtype u32");
+  return {{dtype, attrs.shape, Layout::Plain}};
+}
+
+// Strides in elements with which a walk over the input moves through the result: 0 along reduced axes.
+std::vector<int64_t> result_strides(const ReduceAttrs& attrs, const Shape& input) {
+  Shape kept = input;
+  for (size_t a = 0; a < kept.size(); ++a)
+    if (attrs.reduced[a]) kept[a] = 1;
+  return broadcast_strides(kept, input);
+}
+
+template <class Combine>
+void fold(const Node& node, const RefTensor& x, double start, RefTensor& out, Combine combine) {
+  const ReduceAttrs attrs = reduce_attrs(node, x.shape);
+  std::fill(out.data.begin(), out.data.end(), start);
+  const double* in = x.data.data();
+  walk(x.shape, {result_strides(attrs, x.shape)}, {0}, [&](const std::vector<int64_t>& at) {
+    double& result = out.data[static_cast<size_t>(at[0])];
+    result = combine(result, *in++);
+  });
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+void reference_sum(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  fold(node, *inputs[0], 0, outputs[0], [](double a, double b) { return a + b; });
+}
+
+void reference_mean(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  reference_sum(node, inputs, outputs);
+  const double count = static_cast<double>(inputs[0]->data.size()) / static_cast<double>(outputs[0].data.size());
+  for (double& value : outputs[0].data) value /= count;
+}
+
+void reference_max(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  fold(node, *inputs[0], -kInfinity, outputs[0], [](double a, double b) { return std::max(a, b); });
+}
+
+void reference_min(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  fold(node, *inputs[0], kInfinity, outputs[0], [](double a, double b) { return std::min(a, b); });
+}
+
+void reference_argmax(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  const RefTensor& x = *inputs[0];
+  const size_t axis = checked_axis(node, node.attrs.integer("axis"), x.shape.size());
+  const int64_t extent = x.shape[axis];
+  const int64_t inner = strides_of(x.shape)[axis];
+  const int64_t outer = element_count(x.shape) / (extent * inner);
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < inner; ++i) {
+      const double* column = x.data.data() + o * extent * inner + i;
+      int64_t best = 0;
+      for (int64_t k = 1; k < extent; ++k)
+        if (column[k * inner] > column[best * inner]) best = k;
+      outputs[0].data[static_cast<size_t>(o * inner + i)] = static_cast<double>(best);
+    }
+}
+
+double flops(const Node&, const std::vector<TensorType>& inputs, const std::vector<TensorType>&) {
+  return static_cast<double>(element_count(inputs[0].shape));
+}
+
+}  // namespace
+
+ReduceAttrs reduce_attrs(const Node& node, const Shape& input) {
+  ReduceAttrs attrs;
+  attrs.reduced.assign(input.size(), !node.attrs.has("axes") && node.op != kArgmax.name);
+  std::vector<int64_t> axes;
+  if (node.op == kArgmax.name) axes = {node.attrs.integer("axis")};
+  if (node.attrs.has("axes")) axes = node.attrs.integers("axes");
+  for (int64_t given : axes) {
+    const size_t axis = checked_axis(node, given, input.size());
+    if (attrs.reduced[axis])
+      fail(ErrorCode::InvalidGraph, node.op, "axes ", to_string(axes), " name axis ", axis, " twice");
+    attrs.reduced[axis] = true;
+  }
+  if (std::find(attrs.reduced.begin(), attrs.reduced.end(), true) == attrs.reduced.end())
+    fail(ErrorCode::InvalidGraph, node.op, "no axis of ", to_string(input),
+         " is reduced; give at least one, or leave the op out");
+  const int64_t keepdims = node.attrs.integer("keepdims", 0);
+  if (keepdims != 0 && keepdims != 1)
+    fail(ErrorCode::InvalidGraph, node.op, "keepdims is ", keepdims, ", expected 0 or 1");
+  attrs.keepdims = keepdims == 1;
+  for (size_t a = 0; a < input.size(); ++a) {
+    if (!attrs.reduced[a]) attrs.shape.push_back(input[a]);
+    if (attrs.reduced[a] && attrs.keepdims) attrs.shape.push_back(1);
+  }
+  return attrs;
+}
+
+const OpDef kReduceSum = {
+    .name = "reduce_sum",
+    .family = KernelFamily::Reduce,
+    .infer = infer,
+    .reference = reference_sum,
+    .flops = flops,
+};
+
+const OpDef kReduceMean = {
+    .name = "reduce_mean",
+    .family = KernelFamily::Reduce,
+    .infer = infer_mean,
+    .reference = reference_mean,
+    .flops = flops,
+};
+
+const OpDef kReduceMax = {
+    .name = "reduce_max",
+    .family = KernelFamily::Reduce,
+    .infer = infer,
+    .reference = reference_max,
+    .flops = flops,
+};
+
+const OpDef kReduceMin = {
+    .name = "reduce_min",
+    .family = KernelFamily::Reduce,
+    .infer = infer,
+    .reference = reference_min,
+    .flops = flops,
+};
+
+const OpDef kArgmax = {
+    .name = "argmax",
+    .family = KernelFamily::Reduce,
+    .infer = infer_argmax,
+    .reference = reference_argmax,
+    .flops = flops,
+};
+
+}  // namespace gyrus

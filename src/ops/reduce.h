@@ -1,0 +1,24 @@
+#pragma once
+#include "graph/op.h"
+
+// Reductions over `axes` (all by default; negative ones count from the end). keepdims = 1 leaves extents of 1.
+
+namespace gyrus {
+
+extern const OpDef kReduceSum;   // floats, i32, u32
+extern const OpDef kReduceMean;  // floats
+extern const OpDef kReduceMax;   // floats, i32, u32
+extern const OpDef kReduceMin;   // floats, i32, u32
+
+struct ReduceAttrs {
+  std::vector<bool> reduced;  // one for each axis of the input
+  bool keepdims = false;
+  Shape shape;  // of the result
+};
+// Also of an argmax node, which has one axis.
+ReduceAttrs reduce_attrs(const Node& node, const Shape& input);
+
+// The position of the largest element along `axis`, the lowest of equal ones; dtype = "u32" | "u8" | "i32".
+extern const OpDef kArgmax;
+
+}  // namespace gyrus

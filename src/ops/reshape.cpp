@@ -1,0 +1,45 @@
+#include "ops/reshape.h"
+
+#include "ops/common.h"
+
+namespace gyrus {
+namespace {
+
+std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 1, {"shape"});
+  Shape shape = node.attrs.integers("shape");
+  const int64_t count = element_count(inputs[0].shape);
+  int64_t known = 1;
+  int64_t* open = nullptr;
+  for (int64_t& extent : shape) {
+    if (extent == -1 && !open) {
+      open = &extent;
+    } else if (extent < 1) {
+      fail(ErrorCode::InvalidGraph, node.op, "shape is ", to_string(shape),
+           ", expected positive extents and at most one -1");
+    } else {
+      known = checked_mul(known, extent, "reshape");
+    }
+  }
+  if (open ? count % known != 0 : count != known)
+    fail(ErrorCode::InvalidGraph, node.op, "input ", to_string(inputs[0].shape), " has ", count,
+         " elements, which do not fill ", to_string(shape));
+  if (open) *open = count / known;
+  return {{inputs[0].dtype, shape, Layout::Plain}};
+}
+
+void reference(const Node&, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  outputs[0].data = inputs[0]->data;
+}
+
+}  // namespace
+
+const OpDef kReshape = {
+    .name = "reshape",
+    .family = KernelFamily::Alias,
+    .infer = infer,
+    .reference = reference,
+    .flops = no_flops,
+};
+
+}  // namespace gyrus

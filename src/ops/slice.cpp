@@ -1,0 +1,66 @@
+#include "ops/slice.h"
+
+#include <algorithm>
+
+#include "ops/common.h"
+
+namespace gyrus {
+namespace {
+
+std::vector<int64_t> full_rank(const Node& node, const char* name, std::vector<int64_t> list, const Shape& input) {
+  if (list.size() != input.size())
+    fail(ErrorCode::InvalidGraph, node.op, name, " has ", list.size(), " numbers, expected one for each axis of ",
+         to_string(input));
+  return list;
+}
+
+std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 1, {"starts", "ends", "steps"});
+  return {{inputs[0].dtype, slice_attrs(node, inputs[0].shape).shape, Layout::Plain}};
+}
+
+void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  const SliceAttrs attrs = slice_attrs(node, inputs[0]->shape);
+  std::vector<int64_t> strides = strides_of(inputs[0]->shape);
+  int64_t first = 0;
+  for (size_t a = 0; a < strides.size(); ++a) {
+    first += attrs.starts[a] * strides[a];
+    strides[a] *= attrs.steps[a];
+  }
+  double* out = outputs[0].data.data();
+  walk(attrs.shape, {strides}, {first},
+       [&](const std::vector<int64_t>& at) { *out++ = inputs[0]->data[static_cast<size_t>(at[0])]; });
+}
+
+}  // namespace
+
+SliceAttrs slice_attrs(const Node& node, const Shape& input) {
+  SliceAttrs attrs;
+  attrs.starts = full_rank(node, "starts", node.attrs.integers("starts"), input);
+  attrs.steps = full_rank(node, "steps", node.attrs.integers("steps", std::vector<int64_t>(input.size(), 1)), input);
+  const std::vector<int64_t> ends = full_rank(node, "ends", node.attrs.integers("ends"), input);
+  for (size_t a = 0; a < input.size(); ++a) {
+    int64_t& start = attrs.starts[a];
+    const int64_t given = start;
+    if (start < 0) start += input[a];
+    const int64_t end = ends[a] < 0 ? ends[a] + input[a] : std::min(ends[a], input[a]);
+    if (attrs.steps[a] < 1)
+      fail(ErrorCode::InvalidGraph, node.op, "step ", attrs.steps[a], " of axis ", a,
+           " is not positive; only forward slices exist");
+    if (start < 0 || start >= end)
+      fail(ErrorCode::InvalidGraph, node.op, "takes nothing from axis ", a, " of ", to_string(input), ": [", given, ",",
+           ends[a], ")");
+    attrs.shape.push_back((end - start - 1) / attrs.steps[a] + 1);
+  }
+  return attrs;
+}
+
+const OpDef kSlice = {
+    .name = "slice",
+    .family = KernelFamily::Movement,
+    .infer = infer,
+    .reference = reference,
+    .flops = no_flops,
+};
+
+}  // namespace gyrus

@@ -1,0 +1,46 @@
+#include "ops/transpose.h"
+
+#include "ops/common.h"
+
+namespace gyrus {
+namespace {
+
+std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 1, {"perm"});
+  const std::vector<int64_t>& perm = node.attrs.integers("perm");
+  const Shape& x = inputs[0].shape;
+  std::vector<bool> seen(x.size(), false);
+  bool valid = perm.size() == x.size();
+  Shape shape;
+  for (size_t a = 0; valid && a < perm.size(); ++a) {
+    valid = perm[a] >= 0 && perm[a] < static_cast<int64_t>(x.size()) && !seen[static_cast<size_t>(perm[a])];
+    if (!valid) break;
+    seen[static_cast<size_t>(perm[a])] = true;
+    shape.push_back(x[static_cast<size_t>(perm[a])]);
+  }
+  if (!valid)
+    fail(ErrorCode::InvalidGraph, node.op, "perm is ", to_string(perm), ", expected each axis of ", to_string(x),
+         " once");
+  return {{inputs[0].dtype, shape, Layout::Plain}};
+}
+
+void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  const std::vector<int64_t> dense = strides_of(inputs[0]->shape);
+  std::vector<int64_t> strides;
+  for (int64_t axis : node.attrs.integers("perm")) strides.push_back(dense[static_cast<size_t>(axis)]);
+  double* out = outputs[0].data.data();
+  walk(outputs[0].shape, {strides}, {0},
+       [&](const std::vector<int64_t>& at) { *out++ = inputs[0]->data[static_cast<size_t>(at[0])]; });
+}
+
+}  // namespace
+
+const OpDef kTranspose = {
+    .name = "transpose",
+    .family = KernelFamily::Movement,
+    .infer = infer,
+    .reference = reference,
+    .flops = no_flops,
+};
+
+}  // namespace gyrus
