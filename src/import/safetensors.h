@@ -1,0 +1,21 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "import/state_dict.h"
+
+namespace gyrus {
+
+// Whether the bytes look like safetensors: a header length and the opening brace of the header.
+bool is_safetensors(Bytes file);
+
+// The tensors of a safetensors file. Strict: the header is valid JSON, every tensor's bytes are what dtype and shape
+// ask for, and together they fill the data without gap or overlap. Throws InvalidModel or Unsupported.
+StateDict read_safetensors(Bytes file, const std::string& subject);
+
+// The tensors as a safetensors file, in the order of names.
+std::vector<std::byte> write_safetensors(const std::map<std::string, Tensor>& tensors,
+                                         const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace gyrus
