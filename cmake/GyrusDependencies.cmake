@@ -17,5 +17,12 @@ endfunction()
 gyrus_uses(graph gyrus_ops)
 gyrus_uses(plan nlohmann_json::nlohmann_json)
 gyrus_uses(import nlohmann_json::nlohmann_json)
-gyrus_uses(volume ${DEFLATE_LIBRARY} PNG::PNG)
+gyrus_uses(volume ${DEFLATE_LIBRARY} PNG::PNG nlohmann_json::nlohmann_json Threads::Threads)
 gyrus_uses(runtime ${GYRUS_DAWN_LIBRARY} Threads::Threads)
+
+# <webgpu/webgpu.h>: gyrus's subset for the npm build of Dawn, or a system Dawn's own.
+if(GYRUS_WEBGPU_HEADER)
+  target_include_directories(gyrus_runtime SYSTEM PUBLIC ${GYRUS_WEBGPU_HEADER})
+else()
+  target_include_directories(gyrus_runtime PUBLIC ${PROJECT_SOURCE_DIR}/src/runtime)
+endif()

@@ -1,0 +1,224 @@
+#include "plan/check.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/tensor.h"
+
+namespace gyrus {
+namespace {
+
+template <class... Args>
+[[noreturn]] void invalid(const std::string& subject, const Args&... message) {
+  fail(ErrorCode::InvalidInput, subject, message...);
+}
+
+std::string name_of(const Plan& plan, size_t step) {
+  const auto* dispatch = std::get_if<Dispatch>(&plan.steps[step]);
+  return dispatch ? cat("step ", step, " '", dispatch->label, "'") : cat("step ", step);
+}
+
+void check_range(const Plan& plan, const BufferRange& range, const std::string& subject) {
+  if (range.buffer >= plan.buffers.size()) invalid(subject, "buffer ", range.buffer, " does not exist");
+  const PlanBuffer& buffer = plan.buffers[range.buffer];
+  if (range.offset % 4 != 0 || range.size % 4 != 0)
+    invalid(subject, "offset ", range.offset, " and size ", range.size, " must be multiples of 4 bytes");
+  if (range.size == 0) invalid(subject, "an empty range of buffer '", buffer.label, "'");
+  if (range.offset > buffer.size || range.size > buffer.size - range.offset)
+    invalid(subject, "offset ", range.offset, " and size ", range.size, " pass the end of buffer '", buffer.label,
+            "' of ", buffer.size, " bytes");
+}
+
+bool overlap(const BufferRange& a, const BufferRange& b) {
+  return a.buffer == b.buffer && a.offset < b.offset + b.size && b.offset < a.offset + a.size;
+}
+
+void check_buffers(const Plan& plan) {
+  uint64_t total = 0;
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const PlanBuffer& buffer = plan.buffers[i];
+    const std::string subject = cat("buffer ", i, " '", buffer.label, "'");
+    if (buffer.size == 0 || buffer.size % 4 != 0)
+      invalid(subject, "size ", buffer.size, " is not a positive multiple of 4 bytes");
+    if (buffer.size > UINT64_MAX - total) invalid(subject, "the sizes of all buffers overflow");
+    total += buffer.size;
+    if (buffer.kind == BufferKind::Storage) continue;
+    if (buffer.data_offset > plan.weights.size() || buffer.size > plan.weights.size() - buffer.data_offset)
+      invalid(subject, "its data, ", buffer.size, " bytes at ", buffer.data_offset, ", pass the end of the weights of ",
+              plan.weights.size(), " bytes");
+  }
+}
+
+void check_kernels(const Plan& plan) {
+  for (size_t i = 0; i < plan.kernels.size(); ++i) {
+    const PlanKernel& kernel = plan.kernels[i];
+    const std::string subject = cat("kernel ", i, " '", kernel.name, "'");
+    for (uint32_t size : kernel.workgroup_size)
+      if (size == 0) invalid(subject, "a workgroup size of 0");
+    if (kernel.entry.empty()) invalid(subject, "no entry point");
+  }
+}
+
+// A buffer that a dispatch may write must not be bound in another way, nor the same bytes twice.
+void check_aliases(const Plan& plan, const Dispatch& dispatch, const std::string& subject) {
+  const std::vector<BindingKind>& kinds = plan.kernels[dispatch.kernel].bindings;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] != BindingKind::ReadWriteStorage) continue;
+    for (size_t j = 0; j < kinds.size(); ++j) {
+      const BufferRange &a = dispatch.bindings[i], &b = dispatch.bindings[j];
+      if (i == j || a.buffer != b.buffer) continue;
+      if (kinds[j] != BindingKind::ReadWriteStorage || overlap(a, b))
+        invalid(subject, "bindings ", i, " and ", j, " share buffer '", plan.buffers[a.buffer].label,
+                "', which the first may write");
+    }
+  }
+}
+
+void check_dispatch(const Plan& plan, const Dispatch& dispatch, const std::string& subject) {
+  if (dispatch.kernel >= plan.kernels.size()) invalid(subject, "kernel ", dispatch.kernel, " does not exist");
+  const PlanKernel& kernel = plan.kernels[dispatch.kernel];
+  if (dispatch.bindings.size() != kernel.bindings.size())
+    invalid(subject, dispatch.bindings.size(), " bindings for kernel '", kernel.name, "', which takes ",
+            kernel.bindings.size());
+  for (size_t i = 0; i < dispatch.bindings.size(); ++i) {
+    const std::string binding = cat(subject, " binding ", i);
+    check_range(plan, dispatch.bindings[i], binding);
+    const bool params = plan.buffers[dispatch.bindings[i].buffer].kind == BufferKind::Params;
+    if (params != (kernel.bindings[i] == BindingKind::Uniform))
+      invalid(binding, params ? "a parameter buffer bound as storage" : "a storage buffer bound as uniform");
+  }
+  for (uint32_t groups : dispatch.groups)
+    if (groups == 0) invalid(subject, "a group count of 0");
+  if (!(dispatch.flops >= 0) || !(dispatch.bytes >= 0)) invalid(subject, "a cost that is no number of at least 0");
+  check_aliases(plan, dispatch, subject);
+}
+
+void check_writable(const Plan& plan, const BufferRange& range, const std::string& subject) {
+  if (plan.buffers[range.buffer].kind == BufferKind::Params)
+    invalid(subject, "parameter buffer '", plan.buffers[range.buffer].label,
+            "' is filled once and not copied or cleared");
+}
+
+void check_copy(const Plan& plan, const Copy& copy, const std::string& subject) {
+  check_range(plan, copy.from, subject);
+  check_range(plan, copy.to, subject);
+  if (copy.from.size != copy.to.size) invalid(subject, "copies ", copy.from.size, " bytes to ", copy.to.size);
+  if (copy.from.buffer == copy.to.buffer)
+    invalid(subject, "copies within buffer '", plan.buffers[copy.from.buffer].label, "', which WebGPU does not do");
+  check_writable(plan, copy.from, subject);
+  check_writable(plan, copy.to, subject);
+}
+
+void check_steps(const Plan& plan) {
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const std::string subject = name_of(plan, i);
+    if (const auto* dispatch = std::get_if<Dispatch>(&plan.steps[i])) {
+      check_dispatch(plan, *dispatch, subject);
+    } else if (const auto* copy = std::get_if<Copy>(&plan.steps[i])) {
+      check_copy(plan, *copy, subject);
+    } else {
+      const BufferRange& range = std::get<Clear>(plan.steps[i]).range;
+      check_range(plan, range, subject);
+      check_writable(plan, range, subject);
+    }
+  }
+}
+
+uint64_t padded_bytes(const PlanPort& port) {
+  try {
+    const auto count = static_cast<uint64_t>(element_count(port.shape));
+    return round_up(count * byte_size(port.dtype), 4);
+  } catch (const Error& error) {
+    invalid(cat("port '", port.name, "'"), "shape ", to_string(port.shape), ": ", error.what());
+  }
+}
+
+void check_port(const Plan& plan, const PlanPort& port) {
+  const std::string subject = cat("port '", port.name, "'");
+  const uint64_t bytes = padded_bytes(port);
+  std::vector<Piece> pieces = port.pieces;
+  for (const Piece& piece : pieces) {
+    check_range(plan, piece.range, subject);
+    check_writable(plan, piece.range, subject);
+    if (piece.host_offset > bytes || piece.range.size > bytes - piece.host_offset)
+      invalid(subject, "a piece of ", piece.range.size, " bytes at ", piece.host_offset, " passes the tensor's ",
+              bytes);
+  }
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.host_offset < b.host_offset; });
+  uint64_t covered = 0;
+  for (const Piece& piece : pieces) {
+    if (piece.host_offset > covered) break;
+    covered = std::max(covered, piece.host_offset + piece.range.size);
+  }
+  if (covered != bytes) invalid(subject, "its pieces leave out byte ", covered, " of ", bytes);
+}
+
+void check_ports(const Plan& plan) {
+  for (const auto* ports : {&plan.inputs, &plan.outputs, &plan.captures}) {
+    for (size_t i = 0; i < ports->size(); ++i) {
+      check_port(plan, (*ports)[i]);
+      for (size_t j = 0; j < i; ++j)
+        if ((*ports)[i].name == (*ports)[j].name) invalid(cat("port '", (*ports)[i].name, "'"), "is there twice");
+    }
+  }
+}
+
+void check_most(const std::string& subject, const char* what, uint64_t found, uint64_t limit) {
+  if (found > limit) fail(ErrorCode::OverLimits, subject, what, " is ", found, ", the limit is ", limit);
+}
+
+void check_kernel_limits(const PlanKernel& kernel, const Limits& limits) {
+  constexpr uint64_t kUniformBuffers = 12;  // per stage, the specification's default
+  const std::string subject = cat("kernel '", kernel.name, "'");
+  const auto& size = kernel.workgroup_size;
+  check_most(subject, "workgroup size x", size[0], limits.max_compute_workgroup_size_x);
+  check_most(subject, "workgroup size y", size[1], limits.max_compute_workgroup_size_y);
+  check_most(subject, "workgroup size z", size[2], limits.max_compute_workgroup_size_z);
+  check_most(subject, "invocations per workgroup", uint64_t{size[0]} * size[1] * size[2],
+             limits.max_compute_invocations_per_workgroup);
+  const auto uniforms = std::count(kernel.bindings.begin(), kernel.bindings.end(), BindingKind::Uniform);
+  check_most(subject, "number of uniform buffers", static_cast<uint64_t>(uniforms), kUniformBuffers);
+  check_most(subject, "number of storage buffers", kernel.bindings.size() - static_cast<uint64_t>(uniforms),
+             limits.max_storage_buffers_per_shader_stage);
+}
+
+void check_dispatch_limits(const Plan& plan, const Dispatch& dispatch, const std::string& subject,
+                           const Limits& limits) {
+  for (uint32_t groups : dispatch.groups)
+    check_most(subject, "group count", groups, limits.max_compute_workgroups_per_dimension);
+  const std::vector<BindingKind>& kinds = plan.kernels[dispatch.kernel].bindings;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const bool uniform = kinds[i] == BindingKind::Uniform;
+    const std::string binding = cat(subject, " binding ", i);
+    check_most(binding, "size", dispatch.bindings[i].size,
+               uniform ? limits.max_uniform_buffer_binding_size : limits.max_storage_buffer_binding_size);
+    const uint32_t alignment =
+        uniform ? limits.min_uniform_buffer_offset_alignment : limits.min_storage_buffer_offset_alignment;
+    if (alignment != 0 && dispatch.bindings[i].offset % alignment != 0)
+      fail(ErrorCode::OverLimits, binding, "offset ", dispatch.bindings[i].offset, " is no multiple of ", alignment);
+  }
+}
+
+}  // namespace
+
+void check_consistent(const Plan& plan) {
+  check_buffers(plan);
+  check_kernels(plan);
+  check_steps(plan);
+  check_ports(plan);
+}
+
+void check(const Plan& plan, const Limits& limits) {
+  check_consistent(plan);
+  check_most("plan", "workgroup storage", plan.needs.max_compute_workgroup_storage_size,
+             limits.max_compute_workgroup_storage_size);
+  for (size_t i = 0; i < plan.buffers.size(); ++i)
+    check_most(cat("buffer ", i, " '", plan.buffers[i].label, "'"), "size", plan.buffers[i].size,
+               limits.max_buffer_size);
+  for (const PlanKernel& kernel : plan.kernels) check_kernel_limits(kernel, limits);
+  for (size_t i = 0; i < plan.steps.size(); ++i)
+    if (const auto* dispatch = std::get_if<Dispatch>(&plan.steps[i]))
+      check_dispatch_limits(plan, *dispatch, name_of(plan, i), limits);
+}
+
+}  // namespace gyrus

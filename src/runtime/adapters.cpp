@@ -1,0 +1,348 @@
+// Finding adapters. The C API hands out one adapter per request, so every kind of request is made and equal answers are
+// dropped. The Vulkan loader reads its environment when an instance first looks for adapters; drivers that the usual
+// environment hides are reached by an instance of their own, made while the environment names just that driver.
+
+#include "runtime/adapters.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#if defined(__linux__)
+#include <dlfcn.h>
+#include <unistd.h>
+#endif
+
+#include "core/error.h"
+
+namespace gyrus {
+namespace {
+
+const char* backend_name(WGPUBackendType backend) {
+  switch (backend) {
+    case WGPUBackendType_Null: return "Null";
+    case WGPUBackendType_WebGPU: return "WebGPU";
+    case WGPUBackendType_D3D11: return "D3D11";
+    case WGPUBackendType_D3D12: return "D3D12";
+    case WGPUBackendType_Metal: return "Metal";
+    case WGPUBackendType_Vulkan: return "Vulkan";
+    case WGPUBackendType_OpenGL: return "OpenGL";
+    case WGPUBackendType_OpenGLES: return "OpenGLES";
+    default: return "unknown";
+  }
+}
+
+AdapterType to_type(WGPUAdapterType type) {
+  switch (type) {
+    case WGPUAdapterType_DiscreteGPU: return AdapterType::Discrete;
+    case WGPUAdapterType_IntegratedGPU: return AdapterType::Integrated;
+    case WGPUAdapterType_CPU: return AdapterType::Software;
+    default: return AdapterType::Other;
+  }
+}
+
+bool is_hardware(const Adapter& adapter) { return adapter.info.type != AdapterType::Software; }
+
+int rank(AdapterType type) {
+  switch (type) {
+    case AdapterType::Discrete: return 0;
+    case AdapterType::Integrated: return 1;
+    case AdapterType::Other: return 2;
+    case AdapterType::Software: return 3;
+  }
+  return 4;
+}
+
+std::optional<uint64_t> device_memory(const WGPUAdapterPropertiesMemoryHeaps& heaps) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < heaps.heapCount; ++i)
+    if (heaps.heapInfo[i].properties & WGPUHeapProperty_DeviceLocal) bytes = std::max(bytes, heaps.heapInfo[i].size);
+  return bytes ? std::optional<uint64_t>(bytes) : std::nullopt;
+}
+
+// False for the Null backend, which accepts everything and computes nothing.
+bool describe(WGPUAdapter adapter, AdapterInfo& info) {
+  WGPUAdapterPropertiesMemoryHeaps heaps{};
+  heaps.chain.sType = WGPUSType_AdapterPropertiesMemoryHeaps;
+  const bool has_heaps = wgpuAdapterHasFeature(adapter, WGPUFeatureName_AdapterPropertiesMemoryHeaps);
+  WGPUAdapterInfo found{};
+  if (has_heaps) found.nextInChain = &heaps.chain;
+  if (wgpuAdapterGetInfo(adapter, &found) != WGPUStatus_Success) return false;
+  const bool computes = found.backendType != WGPUBackendType_Null;
+  info.name = to_line(found.device);
+  info.vendor = to_line(found.vendor);
+  info.architecture = to_line(found.architecture);
+  info.driver = to_line(found.description);
+  info.backend = backend_name(found.backendType);
+  info.type = to_type(found.adapterType);
+  info.subgroup_min_size = found.subgroupMinSize;
+  info.subgroup_max_size = found.subgroupMaxSize;
+  if (has_heaps) info.memory_bytes = device_memory(heaps);
+  wgpuAdapterInfoFreeMembers(found);
+  if (has_heaps) wgpuAdapterPropertiesMemoryHeapsFreeMembers(heaps);
+
+  WGPULimits limits{};
+  if (wgpuAdapterGetLimits(adapter, &limits) != WGPUStatus_Success) return false;
+  info.limits = to_limits(limits);
+  info.features.shader_f16 = wgpuAdapterHasFeature(adapter, WGPUFeatureName_ShaderF16);
+  info.features.subgroups = wgpuAdapterHasFeature(adapter, WGPUFeatureName_Subgroups);
+  info.features.timestamp_query = wgpuAdapterHasFeature(adapter, WGPUFeatureName_TimestampQuery);
+  return computes;
+}
+
+Handle<WGPUAdapter> request_adapter(WGPUInstance instance, WGPUPowerPreference power, bool fallback) {
+  WGPURequestAdapterOptions options{};
+  options.featureLevel = WGPUFeatureLevel_Core;
+  options.powerPreference = power;
+  options.forceFallbackAdapter = fallback;
+  Handle<WGPUAdapter> result;
+  WGPURequestAdapterCallbackInfo callback{};
+  callback.mode = WGPUCallbackMode_WaitAnyOnly;
+  callback.userdata1 = &result;
+  callback.callback = [](WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView, void* out, void*) {
+    Handle<WGPUAdapter> owned(adapter);
+    if (status == WGPURequestAdapterStatus_Success) *static_cast<Handle<WGPUAdapter>*>(out) = std::move(owned);
+  };
+  wait(instance, wgpuInstanceRequestAdapter(instance, &options, callback));
+  return result;
+}
+
+bool same(const AdapterInfo& a, const AdapterInfo& b) {
+  return a.name == b.name && a.vendor == b.vendor && a.driver == b.driver && a.backend == b.backend && a.type == b.type;
+}
+
+// Adds what a new instance finds to the registry.
+void discover(AdapterRegistry& registry) {
+  Handle<WGPUInstance> instance = create_instance();
+  struct Request {
+    WGPUPowerPreference power;
+    bool fallback;
+  };
+  constexpr Request kRequests[] = {{WGPUPowerPreference_HighPerformance, false},
+                                   {WGPUPowerPreference_LowPower, false},
+                                   {WGPUPowerPreference_Undefined, true}};
+  bool kept = false;
+  for (const Request& request : kRequests) {
+    Adapter adapter;
+    adapter.handle = request_adapter(instance.get(), request.power, request.fallback);
+    adapter.instance = instance.get();
+    if (!adapter.handle || !describe(adapter.handle.get(), adapter.info)) continue;
+    const auto& known = registry.adapters;
+    if (std::any_of(known.begin(), known.end(), [&](const Adapter& k) { return same(k.info, adapter.info); })) continue;
+    registry.adapters.push_back(std::move(adapter));
+    kept = true;
+  }
+  if (kept) registry.instances.push_back(std::move(instance));
+}
+
+#if defined(__linux__)
+bool env_set(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value;
+}
+
+// Sets an environment variable while in scope.
+class ScopedEnv {
+ public:
+  ScopedEnv(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    setenv(name, value.c_str(), 1);
+  }
+  ScopedEnv(const ScopedEnv&) = delete;
+  ScopedEnv& operator=(const ScopedEnv&) = delete;
+  ~ScopedEnv() {
+    if (old_)
+      setenv(name_, old_->c_str(), 1);
+    else
+      unsetenv(name_);
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+bool can_load(const std::string& library) {
+  void* handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (handle) dlclose(handle);
+  return handle != nullptr;
+}
+
+// A Vulkan loader beside the program serves machines that have a driver but no loader. Dawn then finds it by its name.
+void load_vulkan_loader_beside_program() {
+  if (can_load("libvulkan.so.1")) return;
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) dlopen((program.parent_path() / "libvulkan.so.1").c_str(), RTLD_NOW | RTLD_GLOBAL);
+}
+
+void discover_with_driver(AdapterRegistry& registry, const std::string& icd_file) {
+  const ScopedEnv old_name("VK_ICD_FILENAMES", icd_file);
+  const ScopedEnv new_name("VK_DRIVER_FILES", icd_file);
+  discover(registry);
+}
+
+// The usual NVIDIA driver file names a library that needs a display; the EGL one does not.
+void discover_nvidia_egl(AdapterRegistry& registry) {
+  if (!can_load("libEGL_nvidia.so.0")) return;
+  std::string path = (std::filesystem::temp_directory_path() / "gyrus_nvidia_egl_XXXXXX.json").string();
+  const int file = mkstemps(path.data(), 5);
+  if (file < 0) return;
+  const std::string text =
+      R"({"file_format_version":"1.0.0","ICD":{"library_path":"libEGL_nvidia.so.0","api_version":"1.4.303"}})";
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  close(file);
+  if (written) discover_with_driver(registry, path);
+  std::remove(path.c_str());
+}
+
+void discover_hidden_drivers(AdapterRegistry& registry) {
+  if (env_set("VK_ICD_FILENAMES") || env_set("VK_DRIVER_FILES")) return;  // the user has chosen
+  const auto& known = registry.adapters;
+  if (std::none_of(known.begin(), known.end(), is_hardware) && !env_set("GYRUS_NO_EGL_ICD"))
+    discover_nvidia_egl(registry);
+  // With hardware present the loader's software driver is never handed out; it stays reachable this way.
+  if (std::all_of(known.begin(), known.end(), is_hardware))
+    for (const char* file : {"/usr/share/vulkan/icd.d/lvp_icd.json", "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"})
+      if (std::filesystem::exists(file)) return discover_with_driver(registry, file);
+}
+
+void prepare_environment() {
+  // Mesa prints a warning without it; the value is not used for anything else.
+  if (!std::getenv("XDG_RUNTIME_DIR")) setenv("XDG_RUNTIME_DIR", "/tmp", 1);
+  load_vulkan_loader_beside_program();
+}
+#else
+void discover_hidden_drivers(AdapterRegistry&) {}
+void prepare_environment() {}
+#endif
+
+std::shared_ptr<AdapterRegistry> find_adapters() {
+  auto registry = std::make_shared<AdapterRegistry>();
+  prepare_environment();
+  discover(*registry);
+  discover_hidden_drivers(*registry);
+  auto& adapters = registry->adapters;
+  std::stable_sort(adapters.begin(), adapters.end(),
+                   [](const Adapter& a, const Adapter& b) { return rank(a.info.type) < rank(b.info.type); });
+  for (size_t i = 0; i < adapters.size(); ++i) adapters[i].info.index = static_cast<uint32_t>(i);
+  return registry;
+}
+
+std::mutex registry_mutex;
+
+// Never destroyed by the end of the program: drivers may have unloaded themselves by then.
+std::shared_ptr<AdapterRegistry>& cached_registry() {
+  static auto* const cache = new std::shared_ptr<AdapterRegistry>;
+  return *cache;
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+[[noreturn]] void no_such_adapter(const std::vector<AdapterInfo>& adapters, const std::string& selector) {
+  std::string names;
+  for (const AdapterInfo& a : adapters) names += cat(names.empty() ? "" : ", ", a.index, " ", a.name);
+  fail(ErrorCode::Device, "device", "no adapter matches '", selector, "'; there are: ", names);
+}
+
+}  // namespace
+
+const char* to_string(AdapterType type) {
+  switch (type) {
+    case AdapterType::Discrete: return "discrete";
+    case AdapterType::Integrated: return "integrated";
+    case AdapterType::Software: return "software";
+    case AdapterType::Other: return "other";
+  }
+  return "other";
+}
+
+AdapterRegistry::~AdapterRegistry() { adapters.clear(); }
+
+Handle<WGPUInstance> create_instance() {
+  WGPUInstanceDescriptor descriptor{};
+#ifdef WGPU_INSTANCE_LIMITS_INIT  // headers later than mid 2025
+  const WGPUInstanceFeatureName timed_wait = WGPUInstanceFeatureName_TimedWaitAny;
+  descriptor.requiredFeatureCount = 1;
+  descriptor.requiredFeatures = &timed_wait;
+#else
+  descriptor.capabilities.timedWaitAnyEnable = true;
+  descriptor.capabilities.timedWaitAnyMaxCount = 64;
+#endif
+  Handle<WGPUInstance> instance(wgpuCreateInstance(&descriptor));
+  if (!instance) fail(ErrorCode::Device, "device", "WebGPU could not be initialised");
+  return instance;
+}
+
+Limits to_limits(const WGPULimits& limits) {
+  Limits l;
+  l.max_buffer_size = limits.maxBufferSize;
+  l.max_storage_buffer_binding_size = limits.maxStorageBufferBindingSize;
+  l.max_uniform_buffer_binding_size = limits.maxUniformBufferBindingSize;
+  l.max_storage_buffers_per_shader_stage = limits.maxStorageBuffersPerShaderStage;
+  l.min_storage_buffer_offset_alignment = limits.minStorageBufferOffsetAlignment;
+  l.min_uniform_buffer_offset_alignment = limits.minUniformBufferOffsetAlignment;
+  l.max_compute_workgroups_per_dimension = limits.maxComputeWorkgroupsPerDimension;
+  l.max_compute_invocations_per_workgroup = limits.maxComputeInvocationsPerWorkgroup;
+  l.max_compute_workgroup_size_x = limits.maxComputeWorkgroupSizeX;
+  l.max_compute_workgroup_size_y = limits.maxComputeWorkgroupSizeY;
+  l.max_compute_workgroup_size_z = limits.maxComputeWorkgroupSizeZ;
+  l.max_compute_workgroup_storage_size = limits.maxComputeWorkgroupStorageSize;
+  return l;
+}
+
+void wait(WGPUInstance instance, WGPUFuture future) {
+  WGPUFutureWaitInfo info{};
+  info.future = future;
+  const WGPUWaitStatus status = wgpuInstanceWaitAny(instance, 1, &info, UINT64_MAX);
+  if (status != WGPUWaitStatus_Success) fail(ErrorCode::Device, "device", "waiting failed with status ", int(status));
+}
+
+std::shared_ptr<AdapterRegistry> adapter_registry() {
+  const std::lock_guard lock(registry_mutex);
+  auto& registry = cached_registry();
+  if (!registry) registry = find_adapters();
+  return registry;
+}
+
+void release_adapters() {
+  const std::lock_guard lock(registry_mutex);
+  cached_registry().reset();
+}
+
+std::vector<AdapterInfo> AdapterRegistry::infos() const {
+  std::vector<AdapterInfo> list;
+  for (const Adapter& adapter : adapters) list.push_back(adapter.info);
+  return list;
+}
+
+std::vector<AdapterInfo> list_adapters() { return adapter_registry()->infos(); }
+
+AdapterInfo choose_adapter(const std::string& selector) { return choose_from(list_adapters(), selector); }
+
+AdapterInfo choose_from(const std::vector<AdapterInfo>& adapters, const std::string& selector) {
+  if (adapters.empty())
+    fail(ErrorCode::Device, "device",
+         "no GPU adapter found; install a Vulkan driver (for software rendering on Debian: mesa-vulkan-drivers)");
+  if (selector.empty()) return adapters.front();
+  if (std::all_of(selector.begin(), selector.end(), [](unsigned char c) { return std::isdigit(c); })) {
+    for (const AdapterInfo& adapter : adapters)
+      if (std::to_string(adapter.index) == selector) return adapter;
+    no_such_adapter(adapters, selector);
+  }
+  const std::string wanted = lower(selector);
+  for (const AdapterInfo& adapter : adapters)
+    if (lower(adapter.name).find(wanted) != std::string::npos ||
+        lower(adapter.driver).find(wanted) != std::string::npos)
+      return adapter;
+  no_such_adapter(adapters, selector);
+}
+
+}  // namespace gyrus

@@ -1,0 +1,82 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gyrus/limits.h"
+
+// Adapters and devices. A device may be used from several threads at once, each with its own Executor.
+
+namespace gyrus {
+
+enum class AdapterType : uint8_t { Discrete, Integrated, Software, Other };
+const char* to_string(AdapterType type);
+
+// What is known of an adapter before a device is opened on it.
+struct AdapterInfo {
+  uint32_t index = 0;  // its place in list_adapters()
+  std::string name;
+  std::string vendor;
+  std::string architecture;
+  std::string driver;   // the driver's description of itself
+  std::string backend;  // "Vulkan", "Metal", "D3D12" …
+  AdapterType type = AdapterType::Other;
+  Limits limits;
+  Features features;
+  uint32_t subgroup_min_size = 0;
+  uint32_t subgroup_max_size = 0;
+  std::optional<uint64_t> memory_bytes;  // of the device's own memory, in all; none where the driver does not tell
+};
+
+// Every adapter that computes, best first: discrete before integrated before software. Dawn's Null backend is left out.
+// The API names one adapter per driver and power preference, so of several equal GPUs only the first is seen.
+// Where the Vulkan loader finds no hardware and NVIDIA's EGL driver is installed (a machine without a display), that
+// one is tried too, unless GYRUS_NO_EGL_ICD=1 or the environment chooses drivers itself (VK_ICD_FILENAMES,
+// VK_DRIVER_FILES).
+std::vector<AdapterInfo> list_adapters();
+
+// Forgets the adapters found so far, so that the next call looks at the drivers again. Open devices stay usable.
+void release_adapters();
+
+// The adapter that `selector` means: "" the best, "N" the one of that index, else the first whose name or driver
+// contains the text, in any case. Throws Device when there is none.
+AdapterInfo choose_adapter(const std::string& selector);
+
+struct DeviceOptions {
+  std::string selector;  // as for choose_adapter
+  Limits limits;         // what the plans need; only what exceeds the specification's defaults is asked for
+  Features features;     // likewise
+  std::optional<uint64_t> fail_allocation_at;  // for tests: the driver refuses the buffer of this number, from 0
+};
+
+struct DeviceImpl;
+
+// An open device; copies share it.
+class Device {
+ public:
+  const AdapterInfo& adapter() const;
+  Limits limits() const;      // that the device enforces
+  Features features() const;  // that were asked for
+  bool lost() const;
+  void check() const;              // throws Device when the device is lost or an error was reported since the last call
+  uint64_t staging_bytes() const;  // of the pooled buffers for uploads and readback
+  void lose_for_test();            // as if the driver had failed
+
+  explicit Device(std::shared_ptr<DeviceImpl> impl);
+  const std::shared_ptr<DeviceImpl>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<DeviceImpl> impl_;
+};
+
+// Throws Device when there is no such adapter or it refuses, OverLimits when it has less than asked for.
+Device open_device(const DeviceOptions& options = {});
+
+// WebGPU objects that this process holds, by type; all zero when every device and
+// executor is gone and release_adapters() was called.
+std::map<std::string, int64_t> live_objects();
+
+}  // namespace gyrus

@@ -1,0 +1,126 @@
+// Loading a plan: checks, buffers, weights, pipelines, bind groups.
+
+#include "runtime/executor.h"
+
+#include <cstdio>
+
+#include "core/error.h"
+#include "plan/check.h"
+#include "runtime/executor_impl.h"
+
+namespace gyrus {
+namespace {
+
+std::string in_mib(uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1u << 20));
+  return text;
+}
+
+constexpr const char* kTryLess = "try --precision f16, a smaller volume or another device";
+
+void check_features(const DeviceImpl& device, const Features& needs) {
+  const auto need = [&](bool needed, bool has, const char* name) {
+    if (needed && !has)
+      fail(ErrorCode::OverLimits, device.adapter.name, "the plan uses ", name, ", which the device was opened without");
+  };
+  need(needs.shader_f16, device.features.shader_f16, "shader-f16");
+  need(needs.subgroups, device.features.subgroups, "subgroups");
+  need(needs.timestamp_query, device.features.timestamp_query, "timestamp-query");
+}
+
+void check_memory(const DeviceImpl& device, const Plan& plan) {
+  const auto memory = device.adapter.memory_bytes;
+  if (memory && plan.peak_bytes() > *memory)
+    fail(ErrorCode::OverLimits, device.adapter.name, "the plan needs ", in_mib(plan.peak_bytes()),
+         " of GPU memory, the device has ", in_mib(*memory), "; ", kTryLess);
+}
+
+WGPUBufferUsage usage_of(BufferKind kind) {
+  if (kind == BufferKind::Params) return WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst;
+  return WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst;
+}
+
+bool has_dispatch(const Plan& plan) {
+  for (const Step& step : plan.steps)
+    if (std::holds_alternative<Dispatch>(step)) return true;
+  return false;
+}
+
+}  // namespace
+
+void ExecutorImpl::allocate() {
+  const std::string advice =
+      cat("; the plan needs ", in_mib(plan->peak_bytes()), " in ", plan->buffers.size(), " buffers: ", kTryLess);
+  for (const PlanBuffer& buffer : plan->buffers) {
+    buffers.push_back(device->create_buffer(cat("buffer '", buffer.label, "'"), buffer.size, usage_of(buffer.kind),
+                                            /*mapped=*/false, advice));
+    allocated += buffer.size;
+  }
+}
+
+void ExecutorImpl::fill() {
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const PlanBuffer& buffer = plan->buffers[i];
+    if (buffer.kind == BufferKind::Storage) continue;
+    upload(*device, buffers[i].get(), 0, buffer.size, plan->weights.data() + buffer.data_offset, buffer.size);
+  }
+}
+
+void ExecutorImpl::bind() {
+  groups.resize(plan->steps.size());
+  device->validated("bind groups", [&] {
+    std::vector<WGPUBindGroupEntry> entries;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const auto* dispatch = std::get_if<Dispatch>(&plan->steps[i]);
+      if (!dispatch) continue;
+      entries.assign(dispatch->bindings.size(), WGPUBindGroupEntry{});
+      for (size_t b = 0; b < entries.size(); ++b) {
+        const BufferRange& range = dispatch->bindings[b];
+        entries[b].binding = static_cast<uint32_t>(b);
+        entries[b].buffer = buffers[range.buffer].get();
+        entries[b].offset = range.offset;
+        entries[b].size = range.size;
+      }
+      WGPUBindGroupDescriptor descriptor{};
+      descriptor.label = to_view(dispatch->label);
+      descriptor.layout = pipelines[dispatch->kernel]->layout.get();
+      descriptor.entryCount = entries.size();
+      descriptor.entries = entries.data();
+      groups[i] = Handle<WGPUBindGroup>(wgpuDeviceCreateBindGroup(device->device.get(), &descriptor));
+    }
+  });
+}
+
+Executor::Executor(const Device& device, std::shared_ptr<const Plan> plan, const ExecutorOptions& options)
+    : impl_(std::make_unique<ExecutorImpl>()) {
+  impl_->device = device.impl();
+  impl_->plan = std::move(plan);
+  impl_->options = options;
+  impl_->device->check("loading a plan");
+  gyrus::check(*impl_->plan, impl_->device->limits);
+  check_features(*impl_->device, impl_->plan->features);
+  check_memory(*impl_->device, *impl_->plan);
+  impl_->allocate();
+  impl_->fill();
+  impl_->pipelines = impl_->device->build_pipelines(impl_->plan->kernels);
+  impl_->bind();
+  if (impl_->device->features.timestamp_query && has_dispatch(*impl_->plan))
+    impl_->total_time = std::make_unique<Timestamps>(*impl_->device, 2);
+  impl_->device->check("loading a plan");
+}
+
+Executor::Executor(const Device& device, Plan plan, const ExecutorOptions& options)
+    : Executor(device, std::make_shared<const Plan>(std::move(plan)), options) {}
+Executor::Executor(Executor&&) noexcept = default;
+Executor& Executor::operator=(Executor&&) noexcept = default;
+Executor::~Executor() = default;
+
+RunResult Executor::run(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
+  return impl_->run(inputs, options);
+}
+
+const Plan& Executor::plan() const { return *impl_->plan; }
+uint64_t Executor::allocated_bytes() const { return impl_->allocated; }
+
+}  // namespace gyrus

@@ -1,0 +1,26 @@
+#pragma once
+#include <mutex>
+
+#include "plan/plan.h"
+#include "runtime/device.h"
+
+namespace gyrus {
+
+// Predicts how long a device takes for a step, so that a submission can be kept short. Starts from a guess by the type
+// of adapter and follows what is measured: up at once, down by degrees, since too long a submission is the worse error.
+class Pace {
+ public:
+  explicit Pace(AdapterType type);
+
+  double seconds(const Step& step) const;
+  // A submission predicted to take `predicted` seconds took `measured`.
+  void observe(double predicted, double measured);
+
+ private:
+  mutable std::mutex mutex_;
+  double flops_per_second_;
+  double bytes_per_second_;
+  double scale_ = 1;  // measured over predicted
+};
+
+}  // namespace gyrus

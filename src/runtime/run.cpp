@@ -1,0 +1,288 @@
+// Running a loaded plan: upload, submissions of bounded length with at most two on their way, readback.
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+
+#include "core/error.h"
+#include "runtime/executor_impl.h"
+
+namespace gyrus {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kInFlight = 2;            // one runs, the next waits: the GPU is never idle
+constexpr double kFirstSubmission = 0.25;  // of the usual length, since nothing was measured yet
+
+double seconds_between(Clock::time_point a, Clock::time_point b) {
+  return std::chrono::duration<double>(b - a).count();
+}
+
+const std::string& label_of(const Step& step) {
+  static const std::string copy = "copy", clear = "clear";
+  if (const auto* dispatch = std::get_if<Dispatch>(&step)) return dispatch->label;
+  return std::holds_alternative<Copy>(step) ? copy : clear;
+}
+
+// Steps [begin, end) on their way.
+struct Submission {
+  size_t end = 0;
+  WGPUFuture done{};
+  double predicted = 0;  // seconds
+  Clock::time_point submitted;
+};
+
+class Runner {
+ public:
+  Runner(ExecutorImpl& executor, const RunOptions& options, Profile& profile);
+  void run_steps();
+  void finish_profile();
+
+ private:
+  size_t next_end(size_t begin, double& predicted) const;
+  void submit(size_t begin, size_t end, double predicted);
+  void encode(WGPUCommandEncoder encoder, size_t begin, size_t end);
+  Handle<WGPUComputePassEncoder> begin_pass(WGPUCommandEncoder encoder, size_t step, size_t end);
+  void await_first();
+  void stop_if_cancelled(bool wanted);
+  bool is_dispatch(size_t step) const { return std::holds_alternative<Dispatch>(plan_.steps[step]); }
+
+  ExecutorImpl& executor_;
+  DeviceImpl& device_;
+  const Plan& plan_;
+  const RunOptions& options_;
+  Profile& profile_;
+  std::unique_ptr<Timestamps> step_times_;  // two for each dispatch, when profiling
+  const Timestamps* timestamps_ = nullptr;
+  std::vector<uint32_t> dispatches_;  // steps that are dispatches
+  uint32_t encoded_dispatches_ = 0;
+  std::vector<double> weights_;  // of each step in the progress
+  double done_weight_ = 0;
+  double total_weight_ = 0;
+  size_t done_ = 0;  // steps
+  std::deque<Submission> flying_;
+  Clock::time_point last_done_ = Clock::now();
+};
+
+Runner::Runner(ExecutorImpl& executor, const RunOptions& options, Profile& profile)
+    : executor_(executor),
+      device_(*executor.device),
+      plan_(*executor.plan),
+      options_(options),
+      profile_(profile),
+      timestamps_(executor.total_time.get()) {
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    if (is_dispatch(i)) dispatches_.push_back(static_cast<uint32_t>(i));
+    weights_.push_back(device_.pace.seconds(plan_.steps[i]));
+    total_weight_ += weights_.back();
+  }
+  if (!options.profile || dispatches_.empty()) return;
+  if (!device_.features.timestamp_query)
+    fail(ErrorCode::Unsupported, device_.adapter.name,
+         "a profile needs the timestamp-query feature, which the device was opened without");
+  step_times_ = std::make_unique<Timestamps>(device_, static_cast<uint32_t>(2 * dispatches_.size()));
+  timestamps_ = step_times_.get();
+}
+
+// Where the submission that starts at `begin` ends: after at least one step, and before it is predicted to be too long.
+size_t Runner::next_end(size_t begin, double& predicted) const {
+  const double budget = executor_.options.submission_seconds * (begin == 0 ? kFirstSubmission : 1);
+  predicted = device_.pace.seconds(plan_.steps[begin]);
+  size_t end = begin + 1;
+  while (end < plan_.steps.size()) {
+    const double more = device_.pace.seconds(plan_.steps[end]);
+    if (predicted + more > budget) break;
+    predicted += more;
+    ++end;
+  }
+  return end;
+}
+
+Handle<WGPUComputePassEncoder> Runner::begin_pass(WGPUCommandEncoder encoder, size_t step, size_t end) {
+  WGPUComputePassDescriptor descriptor{};
+  WGPUPassTimestampWrites writes{};
+  if (step_times_) {
+    writes = step_times_->writes(2 * encoded_dispatches_, 2 * encoded_dispatches_ + 1);
+    descriptor.timestampWrites = &writes;
+  } else if (timestamps_) {
+    size_t pass_end = step;
+    while (pass_end < end && is_dispatch(pass_end)) ++pass_end;
+    const bool first = step == dispatches_.front();
+    const bool last = dispatches_.back() < pass_end;
+    writes = timestamps_->writes(first ? 0 : Timestamps::kNone, last ? 1 : Timestamps::kNone);
+    if (first || last) descriptor.timestampWrites = &writes;
+  }
+  return Handle<WGPUComputePassEncoder>(wgpuCommandEncoderBeginComputePass(encoder, &descriptor));
+}
+
+void Runner::encode(WGPUCommandEncoder encoder, size_t begin, size_t end) {
+  Handle<WGPUComputePassEncoder> pass;
+  const auto end_pass = [&] {
+    if (pass) wgpuComputePassEncoderEnd(pass.get());
+    pass.reset();
+  };
+  for (size_t i = begin; i < end; ++i) {
+    if (const auto* dispatch = std::get_if<Dispatch>(&plan_.steps[i])) {
+      if (!pass) pass = begin_pass(encoder, i, end);
+      wgpuComputePassEncoderSetPipeline(pass.get(), executor_.pipelines[dispatch->kernel]->pipeline.get());
+      wgpuComputePassEncoderSetBindGroup(pass.get(), 0, executor_.groups[i].get(), 0, nullptr);
+      const auto& groups = dispatch->groups;
+      wgpuComputePassEncoderDispatchWorkgroups(pass.get(), groups[0], groups[1], groups[2]);
+      ++encoded_dispatches_;
+      if (step_times_) end_pass();
+      continue;
+    }
+    end_pass();
+    if (const auto* copy = std::get_if<Copy>(&plan_.steps[i])) {
+      wgpuCommandEncoderCopyBufferToBuffer(encoder, executor_.buffers[copy->from.buffer].get(), copy->from.offset,
+                                           executor_.buffers[copy->to.buffer].get(), copy->to.offset, copy->from.size);
+    } else {
+      const BufferRange& range = std::get<Clear>(plan_.steps[i]).range;
+      wgpuCommandEncoderClearBuffer(encoder, executor_.buffers[range.buffer].get(), range.offset, range.size);
+    }
+  }
+  end_pass();
+}
+
+void Runner::submit(size_t begin, size_t end, double predicted) {
+  auto encoder = create_encoder(device_);
+  encode(encoder.get(), begin, end);
+  if (end == plan_.steps.size() && timestamps_) timestamps_->resolve(encoder.get());
+  device_.submit(std::move(encoder));
+  flying_.push_back({end, device_.work_done(), predicted, Clock::now()});
+  ++profile_.submissions;
+}
+
+void Runner::await_first() {
+  const Submission submission = flying_.front();
+  flying_.pop_front();
+  const std::string& label = label_of(plan_.steps[submission.end - 1]);
+  device_.wait_for(submission.done);
+  const auto now = Clock::now();
+  device_.pace.observe(submission.predicted, seconds_between(std::max(last_done_, submission.submitted), now));
+  last_done_ = now;
+  device_.check(cat("running '", label, "'"));
+  for (; done_ < submission.end; ++done_) done_weight_ += weights_[done_];
+  const double fraction = done_ == plan_.steps.size() ? 1.0 : std::min(1.0, done_weight_ / total_weight_);
+  if (options_.progress) stop_if_cancelled(!options_.progress(fraction, label));
+}
+
+void Runner::stop_if_cancelled(bool wanted) {
+  if (!wanted && !(options_.cancel && options_.cancel->load())) return;
+  for (const Submission& submission : flying_) device_.wait_for(submission.done);
+  fail(ErrorCode::Cancelled, "run", "cancelled after ", done_, " of ", plan_.steps.size(), " steps");
+}
+
+void Runner::run_steps() {
+  last_done_ = Clock::now();
+  stop_if_cancelled(false);
+  for (size_t begin = 0; begin < plan_.steps.size();) {
+    if (flying_.size() == kInFlight) await_first();
+    stop_if_cancelled(false);
+    double predicted = 0;
+    const size_t end = next_end(begin, predicted);
+    submit(begin, end, predicted);
+    begin = end;
+  }
+  while (!flying_.empty()) await_first();
+}
+
+void Runner::finish_profile() {
+  if (!timestamps_) return;
+  const std::vector<uint64_t> times = timestamps_->read(device_);
+  const uint64_t first = times.front();
+  // A driver that loses or reorders timestamps must not give a huge difference.
+  const auto since_first = [&](uint64_t t) { return t > first ? t - first : 0; };
+  const auto last = *std::max_element(times.begin(), times.end());
+  if (last > first) {
+    profile_.gpu_seconds = static_cast<double>(last - first) * 1e-9;
+    profile_.gpu_timestamps = true;
+  }
+  if (!step_times_) return;
+  for (size_t i = 0; i < dispatches_.size(); ++i) {
+    const auto& dispatch = std::get<Dispatch>(plan_.steps[dispatches_[i]]);
+    const uint64_t begin = since_first(times[2 * i]);
+    const uint64_t end = std::max(begin, since_first(times[2 * i + 1]));
+    profile_.steps.push_back(
+        {dispatch.label, plan_.kernels[dispatch.kernel].name, begin, end, dispatch.flops, dispatch.bytes});
+  }
+}
+
+void check_input(const PlanPort& port, const Tensor& tensor) {
+  if (tensor.dtype != port.dtype || tensor.shape != port.shape)
+    fail(ErrorCode::InvalidInput, port.name, "the plan takes ", to_string(port.dtype), to_string(port.shape),
+         ", the input is ", to_string(tensor.dtype), to_string(tensor.shape));
+  if (tensor.data.size() != static_cast<uint64_t>(element_count(tensor.shape)) * byte_size(tensor.dtype))
+    fail(ErrorCode::InvalidInput, port.name, "the input has ", tensor.data.size(),
+         " bytes, which do not fit its shape");
+}
+
+void check_inputs(const Plan& plan, const std::map<std::string, Tensor>& inputs) {
+  for (const PlanPort& port : plan.inputs) {
+    const auto found = inputs.find(port.name);
+    if (found == inputs.end()) fail(ErrorCode::InvalidInput, port.name, "this input is missing");
+    check_input(port, found->second);
+  }
+  for (const auto& [name, tensor] : inputs)
+    if (std::none_of(plan.inputs.begin(), plan.inputs.end(), [&](const PlanPort& port) { return port.name == name; }))
+      fail(ErrorCode::InvalidInput, name, "the plan has no such input");
+}
+
+void upload_inputs(ExecutorImpl& executor, const std::map<std::string, Tensor>& inputs) {
+  for (const PlanPort& port : executor.plan->inputs) {
+    const std::vector<std::byte>& data = inputs.at(port.name).data;
+    for (const Piece& piece : port.pieces) {
+      const uint64_t given = piece.host_offset < data.size() ? data.size() - piece.host_offset : 0;
+      upload(*executor.device, executor.buffers[piece.range.buffer].get(), piece.range.offset, piece.range.size,
+             given ? data.data() + piece.host_offset : nullptr, std::min(given, piece.range.size));
+    }
+  }
+}
+
+void add_readbacks(ExecutorImpl& executor, const std::vector<PlanPort>& ports, std::map<std::string, Tensor>& outputs,
+                   std::vector<Readback>& readbacks) {
+  for (const PlanPort& port : ports) {
+    Tensor& tensor = outputs[port.name] = Tensor(port.dtype, port.shape);
+    for (const Piece& piece : port.pieces) {
+      if (piece.host_offset >= tensor.data.size()) continue;
+      readbacks.push_back({executor.buffers[piece.range.buffer].get(), piece.range.offset, piece.range.size,
+                           tensor.data.data() + piece.host_offset,
+                           std::min<uint64_t>(piece.range.size, tensor.data.size() - piece.host_offset)});
+    }
+  }
+}
+
+}  // namespace
+
+RunResult ExecutorImpl::run(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options) {
+  check_inputs(*plan, inputs);
+  device->check("starting a run");
+  RunResult result;
+  Profile& profile = result.profile;
+  const auto start = Clock::now();
+  const auto now_ns = [&] { return static_cast<uint64_t>(seconds_between(start, Clock::now()) * 1e9); };
+  const auto stage = [&](const char* name, auto&& body) {
+    const uint64_t begin = now_ns();
+    body();
+    profile.stages.push_back({name, begin, now_ns()});
+  };
+
+  Runner runner(*this, run_options, profile);
+  stage("upload", [&] { upload_inputs(*this, inputs); });
+  stage("run", [&] { runner.run_steps(); });
+  profile.gpu_begin_ns = profile.stages.back().begin_ns;
+  profile.gpu_seconds = static_cast<double>(profile.stages.back().end_ns - profile.stages.back().begin_ns) * 1e-9;
+  stage("readback", [&] {
+    std::vector<Readback> readbacks;
+    add_readbacks(*this, plan->outputs, result.outputs, readbacks);
+    if (run_options.captures) add_readbacks(*this, plan->captures, result.outputs, readbacks);
+    read_back(*device, readbacks);
+  });
+  runner.finish_profile();
+  device->check("reading back the results");
+  profile.wall_seconds = seconds_between(start, Clock::now());
+  return result;
+}
+
+}  // namespace gyrus

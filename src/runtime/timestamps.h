@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "runtime/device_impl.h"
+
+namespace gyrus {
+
+// A row of GPU timestamps, in as many query sets as it takes.
+class Timestamps {
+ public:
+  Timestamps(DeviceImpl& device, uint32_t count);  // count is even
+
+  // The pass writes query `begin` as it starts and `end` as it ends; kNone leaves one out.
+  // Both are of the same pair of queries (2i, 2i+1).
+  WGPUPassTimestampWrites writes(uint32_t begin, uint32_t end) const;
+  // Copies the values to where read() takes them from.
+  void resolve(WGPUCommandEncoder encoder) const;
+  std::vector<uint64_t> read(DeviceImpl& device) const;  // nanoseconds
+
+  static constexpr uint32_t kNone = WGPU_QUERY_SET_INDEX_UNDEFINED;
+
+ private:
+  uint32_t count_;
+  std::vector<Handle<WGPUQuerySet>> sets_;
+  Handle<WGPUBuffer> resolved_;
+};
+
+}  // namespace gyrus
