@@ -47,16 +47,6 @@ AdapterType to_type(WGPUAdapterType type) {
 
 bool is_hardware(const Adapter& adapter) { return adapter.info.type != AdapterType::Software; }
 
-int rank(AdapterType type) {
-  switch (type) {
-    case AdapterType::Discrete: return 0;
-    case AdapterType::Integrated: return 1;
-    case AdapterType::Other: return 2;
-    case AdapterType::Software: return 3;
-  }
-  return 4;
-}
-
 std::optional<uint64_t> device_memory(const WGPUAdapterPropertiesMemoryHeaps& heaps) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < heaps.heapCount; ++i)
@@ -228,7 +218,7 @@ std::shared_ptr<AdapterRegistry> find_adapters() {
   discover_hidden_drivers(*registry);
   auto& adapters = registry->adapters;
   std::stable_sort(adapters.begin(), adapters.end(),
-                   [](const Adapter& a, const Adapter& b) { return rank(a.info.type) < rank(b.info.type); });
+                   [](const Adapter& a, const Adapter& b) { return a.info.type < b.info.type; });
   for (size_t i = 0; i < adapters.size(); ++i) adapters[i].info.index = static_cast<uint32_t>(i);
   return registry;
 }

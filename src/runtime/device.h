@@ -12,7 +12,8 @@
 
 namespace gyrus {
 
-enum class AdapterType : uint8_t { Discrete, Integrated, Software, Other };
+// In the order of preference.
+enum class AdapterType : uint8_t { Discrete, Integrated, Other, Software };
 const char* to_string(AdapterType type);
 
 // What is known of an adapter before a device is opened on it.

@@ -1,4 +1,6 @@
 #pragma once
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <map>
 #include <memory>
@@ -6,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/limits.h"
 #include "plan/plan.h"
 #include "runtime/device.h"
@@ -14,6 +17,19 @@
 // Small hand-written plans for the tests of the runtime, and the device they run on.
 
 namespace gyrus::testing {
+
+// The error that the body throws, whose message must be one line.
+template <class Body>
+Error error_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    return error;
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return Error(ErrorCode::Io, "none");
+}
 
 inline DeviceOptions test_options() {
   const AdapterInfo adapter = choose_adapter("");

@@ -134,7 +134,7 @@ typedef enum WGPUFeatureName {
   WGPUFeatureName_Subgroups = 0x00000011,
   WGPUFeatureName_CoreFeaturesAndLimits = 0x00000012,
   WGPUFeatureName_ImplicitDeviceSynchronization = 0x00050004,
-  WGPUFeatureName_AdapterPropertiesMemoryHeaps = 0x00050016,
+  WGPUFeatureName_AdapterPropertiesMemoryHeaps = 0x00050015,
   WGPUFeatureName_Force32 = 0x7FFFFFFF
 } WGPUFeatureName;
 
