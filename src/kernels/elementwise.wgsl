@@ -34,10 +34,10 @@ fn act_silu(x: {{T}}) -> {{T}} {
 
 // Relative error below 2e-7. WGSL's own tanh may be wrong by 1e-5 and overflows on some devices.
 fn act_tanh(x: {{T}}) -> {{T}} {
-  let u = x * x;
+  let u = min(x * x, {{T}}(1.0));
   let p = (((-6.09692745e-3 * u + 2.09973454e-2) * u - 5.38509488e-2) * u + 0.133327708) * u - 0.333333284;
   let tail = 1.0 - 2.0 / (exp(2.0 * min(abs(x), {{T}}(10.0))) + 1.0);
-  return select(sign(x) * tail, x + x * min(u, {{T}}(1.0)) * p, abs(x) < {{T}}(0.625));
+  return select(sign(x) * tail, x + x * u * p, abs(x) < {{T}}(0.625));
 }
 
 // log(1 + exp(x)) = max(x, 0) + log(1 + e), e = exp(-|x|), and log(1 + e) = 2 atanh(e / (2 + e)). Relative error below

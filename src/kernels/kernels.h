@@ -4,6 +4,14 @@
 #include <string_view>
 #include <vector>
 
+// Kernel texts and the small template language that fills them. A template holds
+//   {{name}}                      the value of a variable, or the number of a loop
+//   {{>file}}                     another kernel file, expanded with the same variables
+//   {{#name}} … {{/name}}         kept where the variable is set, not empty and not "0"
+//   {{^name}} … {{/name}}         kept where it is not
+//   {{@i=count}} … {{/i}}         repeated with i = 0 … count-1; count is a variable, a number or a loop's number
+// A name that has no value is an error: a template never expands to something that only looks right.
+
 namespace gyrus {
 
 struct EmbeddedKernel {
@@ -13,5 +21,12 @@ struct EmbeddedKernel {
 
 // Every src/kernels/*.wgsl, made at build time.
 const std::vector<EmbeddedKernel>& embedded_kernels();
+
+using KernelVars = std::map<std::string, std::string>;
+
+// The kernel file of that name with its template filled.
+std::string expand_kernel(std::string_view name, const KernelVars& vars);
+// The same for a text.
+std::string expand_template(std::string_view text, const KernelVars& vars);
 
 }  // namespace gyrus

@@ -1,0 +1,125 @@
+// conv_packed.wgsl: y[o,v] = act(bias[o] + sum over taps and c of w[o,c,tap] * x[c, v*stride + tap*dilation - pad]).
+// x: quads of channels [C/4][planes][H*W] of vec4 (or one plain channel); y: quads [O/4][planes][H*W] of vec4.
+// A dispatch covers some planes of the result, {{o}} quads of output channels, some planes of taps and some quads of
+// input channels; where it is not the first over its window it goes on from the sum so far, where it is not the last
+// it leaves the sum. Weights [tap][input lane][output quad] of vec4 are staged in workgroup memory.
+// One thread makes {{v}} voxels, {{wg}} apart, so that neighbouring lanes read neighbouring units.
+{{>elementwise}}
+{{params}}
+{{>group_index}}
+{{bindings}}
+var<workgroup> stage: array<vec4<f32>, {{stage}}>;
+
+const kWidthIn = {{w_in}};
+const kHeightIn = {{h_in}};
+const kWidthOut = {{w_out}}u;
+const kPlaneOut = {{plane_out}}u;
+const kRow = {{row}}u;  // vec4 of weights for one tap
+{{loads}}
+{{#last}}
+fn epilogue(x: vec4<f32>) -> vec4<f32> {
+{{epilogue}}}
+{{/last}}
+@compute @workgroup_size({{wg}})
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+  let group = group_index(wid, nwg);
+  let first = group * {{group_voxels}}u + lane;
+{{@i=v}}
+  let j{{i}} = first + {{i}}u * {{wg}}u;
+  let inside{{i}} = j{{i}} < P.voxels;
+  let rest{{i}} = j{{i}} % kPlaneOut;
+  let d{{i}} = i32(j{{i}} / kPlaneOut) * {{stride_d}} + bitcast<i32>(P.origin_d);
+  let h{{i}} = i32(rest{{i}} / kWidthOut) * {{stride_h}} - i32(P.pad_h);
+  let w{{i}} = i32(rest{{i}} % kWidthOut) * {{stride_w}} - i32(P.pad_w);
+  let at{{i}} = (d{{i}} * kHeightIn + h{{i}}) * kWidthIn + w{{i}};
+{{@k=o}}
+{{#first}}  var a{{i}}_{{k}} = weights[P.bias + {{k}}u];
+{{/first}}{{^first}}  var a{{i}}_{{k}} = resume{{k}}(j{{i}});
+{{/first}}{{/k}}{{/i}}
+  for (var t0 = P.tap_begin; t0 < P.tap_end; t0 += P.stage_taps) {
+    let t1 = min(t0 + P.stage_taps, P.tap_end);
+    workgroupBarrier();
+    for (var e = lane; e < (t1 - t0) * kRow; e += {{wg}}u) {
+      stage[e] = weights[P.weights + (t0 + e / kRow) * P.weight_stride + e % kRow];
+    }
+    workgroupBarrier();
+    for (var t = t0; t < t1; t++) {
+      let in_plane = t % P.taps_hw;
+      let od = i32((t / P.taps_hw) * P.dilation_d);
+      let oh = i32((in_plane / P.taps_w) * P.dilation_h);
+      let ow = i32((in_plane % P.taps_w) * P.dilation_w);
+      let shift = (od * kHeightIn + oh) * kWidthIn + ow;
+{{@i=v}}
+      let ok{{i}} = inside{{i}} && u32(d{{i}} + od) < P.in_planes && u32(h{{i}} + oh) < u32(kHeightIn) &&
+          u32(w{{i}} + ow) < u32(kWidthIn);
+      let from{{i}} = u32(at{{i}} + shift);
+{{/i}}
+      var s = (t - t0) * kRow;
+{{@b=inputs}}
+{{#whole}}      for (var q = 0u; q < P.quads; q++) {
+{{/whole}}{{^whole}}      {
+        let q = 0u;
+{{/whole}}
+{{@i=v}}
+        let x{{i}} = load{{b}}(P.in{{b}}_skip + q * P.in_stride + from{{i}}, ok{{i}});
+{{/i}}{{@l=lanes}}{{@k=o}}
+        let w{{l}}_{{k}} = stage[s + {{l}}u * {{o}}u + {{k}}u];
+{{@i=v}}
+        a{{i}}_{{k}} = fma(vec4<f32>(x{{i}}{{#vector}}[{{l}}]{{/vector}}), w{{l}}_{{k}}, a{{i}}_{{k}});
+{{/i}}{{/k}}{{/l}}
+        s += {{lanes}}u * {{o}}u;
+      }
+{{/b}}
+    }
+  }
+{{#stats}}
+  // Sums are taken from a pivot, the group's first value, so that a mean far from zero does not cost digits.
+  workgroupBarrier();
+  if (lane == 0u) {
+{{@k=o}}
+    stage[{{k}}] = a0_{{k}};
+{{/k}}
+  }
+  workgroupBarrier();
+{{@k=o}}
+  let pivot{{k}} = stage[{{k}}];
+  var sum{{k}} = vec4<f32>(0.0);
+  var square{{k}} = vec4<f32>(0.0);
+{{@i=v}}
+  if (inside{{i}}) {
+    let e = a{{i}}_{{k}} - pivot{{k}};
+    sum{{k}} += e;
+    square{{k}} += e * e;
+  }
+{{/i}}{{/k}}
+  let count = f32(min(P.voxels - group * {{group_voxels}}u, {{group_voxels}}u));
+{{@k=o}}
+  workgroupBarrier();
+  stage[lane] = sum{{k}};
+  stage[lane + {{wg}}u] = square{{k}};
+  workgroupBarrier();
+  for (var half = {{wg}}u / 2u; half > 0u; half /= 2u) {
+    if (lane < half) {
+      stage[lane] += stage[lane + half];
+      stage[lane + {{wg}}u] += stage[lane + half + {{wg}}u];
+    }
+    workgroupBarrier();
+  }
+  if (lane == 0u && group < P.groups) {
+    let mean = stage[0] / count;
+    let row = P.stats + ({{k}}u * P.parts + group) * 3u;
+    stats[row] = pivot{{k}} + mean;
+    stats[row + 1u] = max(stage[{{wg}}u] - stage[0] * mean, vec4<f32>(0.0));
+    stats[row + 2u] = vec4<f32>(count);
+  }
+{{/k}}
+{{/stats}}
+{{@i=v}}
+  if (inside{{i}}) {
+{{@k=o}}
+{{#last}}    store{{k}}(j{{i}}, epilogue(a{{i}}_{{k}}));
+{{/last}}{{^last}}    leave{{k}}(j{{i}}, a{{i}}_{{k}});
+{{/last}}{{/k}}  }
+{{/i}}
+}

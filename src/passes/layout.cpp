@@ -1,0 +1,163 @@
+#include <algorithm>
+
+#include "graph/op.h"
+#include "passes/passes.h"
+#include "passes/rewriter.h"
+
+// Which values lie packed (channels in quads) is decided in one walk: convolutions and norms make and take packed
+// maps, elementwise ops follow their operands, everything else is plain. Repack nodes join the two worlds.
+
+namespace gyrus {
+namespace {
+
+class LayoutPass {
+ public:
+  explicit LayoutPass(const Graph& graph) : rewrite_(graph) {}
+
+  Graph run() {
+    for (const Node& node : rewrite_.old().nodes()) visit(node);
+    for (const Port& output : rewrite_.old().outputs()) rewrite_.replace(output.value, as(rewrite_(output.value), Layout::Plain));
+    return rewrite_.finish("assign_layout");
+  }
+
+ private:
+  Graph& graph() { return rewrite_.graph(); }
+
+  // The value in the layout asked for; made once per value and layout.
+  ValueId as(ValueId id, Layout layout) {
+    if (graph().type(id).layout == layout) return id;
+    const auto key = std::make_pair(id, layout);
+    const auto found = repacked_.find(key);
+    if (found != repacked_.end()) return found->second;
+    const ValueId made = graph().add("repack", {id}, {{"to", std::string(layout == Layout::Packed ? "packed" : "plain")}});
+    TensorType type = graph().type(id);
+    type.layout = layout;
+    graph().set_type(made, type);
+    return repacked_[key] = made;
+  }
+
+  void emit(const Node& node, std::vector<ValueId> inputs, Layout layout) {
+    Node copy = node;
+    copy.inputs = std::move(inputs);
+    const std::vector<ValueId> outputs = graph().add_node(std::move(copy));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      TensorType type = rewrite_.old().type(node.outputs[i]);
+      type.layout = i == 0 ? layout : Layout::Plain;
+      graph().set_type(outputs[i], type);
+      graph().set_name(outputs[i], rewrite_.old().value(node.outputs[i]).name);
+      rewrite_.replace(node.outputs[i], outputs[i]);
+    }
+  }
+
+  void visit(const Node& node) {
+    std::vector<ValueId> inputs = rewrite_(node.inputs);
+    switch (op(node.op).family) {
+      case KernelFamily::Conv:
+        if (!has_packed_kernel(node, inputs)) return visit_plain(node, inputs);
+        // One channel is the same in both layouts, and plain does not store three lanes of zeros.
+        if (graph().type(inputs[0]).shape[1] > 1) inputs[0] = as(inputs[0], Layout::Packed);
+        return emit(node, inputs, Layout::Packed);
+      case KernelFamily::ConvArgmax:
+        inputs[0] = as(inputs[0], Layout::Packed);
+        return emit(node, inputs, Layout::Plain);
+      case KernelFamily::NormStats:
+        inputs[0] = as(inputs[0], Layout::Packed);
+        return emit(node, inputs, Layout::Plain);
+      case KernelFamily::Norm:
+        inputs[0] = as(inputs[0], Layout::Packed);
+        return emit(node, inputs, Layout::Packed);
+      case KernelFamily::Elementwise:
+        if (follows_packed(node, inputs)) return visit_packed_elementwise(node, inputs);
+        return visit_plain(node, inputs);
+      default: return visit_plain(node, inputs);
+    }
+  }
+
+  // Packed kernels hold weights in an order of their own, made when the plan is.
+  bool has_packed_kernel(const Node& conv, const std::vector<ValueId>& inputs) {
+    return conv.attrs.integer("groups", 1) == 1 &&
+           std::all_of(inputs.begin() + 1, inputs.end(), [this](ValueId id) { return graph().is_constant(id); });
+  }
+
+  void visit_plain(const Node& node, std::vector<ValueId> inputs) {
+    for (ValueId& id : inputs) id = as(id, Layout::Plain);
+    emit(node, inputs, Layout::Plain);
+  }
+
+  // Same shape as the result, one value per channel ([1,C,1,…] after alignment), or a scalar.
+  bool is_packable_operand(ValueId id, const Shape& result) {
+    const Shape& shape = graph().type(id).shape;
+    if (shape == result || element_count(shape) == 1) return true;
+    if (shape.size() != result.size() || shape[1] != result[1] || shape[0] != 1) return false;
+    return std::all_of(shape.begin() + 2, shape.end(), [](int64_t extent) { return extent == 1; });
+  }
+
+  bool follows_packed(const Node& node, const std::vector<ValueId>& inputs) {
+    const TensorType& result = rewrite_.old().type(node.outputs[0]);
+    if (!is_float(result.dtype) || result.shape.size() < 3) return false;
+    bool any = false;
+    for (ValueId id : inputs) {
+      if (!is_packable_operand(id, result.shape) || !is_float(graph().type(id).dtype)) return false;
+      any = any || (graph().type(id).layout == Layout::Packed && graph().type(id).shape == result.shape);
+    }
+    return any && node.op != "cast";
+  }
+
+  void visit_packed_elementwise(const Node& node, std::vector<ValueId> inputs) {
+    for (ValueId& id : inputs)
+      if (element_count(graph().type(id).shape) > 1) id = as(id, Layout::Packed);
+    emit(node, inputs, Layout::Packed);
+  }
+
+  Rewriter rewrite_;
+  std::map<std::pair<ValueId, Layout>, ValueId> repacked_;
+};
+
+}  // namespace
+
+Graph assign_layout(const Graph& graph) { return LayoutPass(graph).run(); }
+
+namespace {
+// One value per channel, [1,C,1,…]: parameters, not a map; they keep full precision.
+bool is_channel_vector(const Shape& shape) {
+  return std::all_of(shape.begin() + 2, shape.end(), [](int64_t extent) { return extent == 1; });
+}
+}  // namespace
+
+Graph assign_precision(const Graph& graph, Precision precision) {
+  Graph result = graph;
+  if (precision == Precision::F32) return result;
+  for (const Node& node : graph.nodes()) {
+    for (ValueId id : node.outputs) {
+      TensorType type = graph.type(id);
+      const bool map = type.layout == Layout::Packed && type.dtype == DType::F32 && !is_channel_vector(type.shape);
+      if (!map) continue;
+      type.dtype = DType::F16;
+      result.set_type(id, type);
+    }
+  }
+  verify(result, "assign_precision");
+  return result;
+}
+
+Graph optimize(const Graph& graph, Precision precision,
+               const std::function<void(const std::string& pass, const Graph&)>& observer) {
+  verify(graph, "import");
+  Graph current = graph;
+  const auto step = [&](const char* name, Graph next) {
+    current = std::move(next);
+    if (observer) observer(name, current);
+  };
+  step("decompose", decompose(current));
+  step("fold_constants", fold_constants(current));
+  step("fold_scale", fold_scale(current));
+  step("gather_statistics", gather_statistics(current));
+  step("fuse_argmax", fuse_argmax(current));
+  step("fuse_epilogues", fuse_epilogues(current));
+  step("fuse_elementwise", fuse_elementwise(current));
+  step("assign_layout", assign_layout(current));
+  step("assign_precision", assign_precision(current, precision));
+  return current;
+}
+
+}  // namespace gyrus

@@ -1,0 +1,39 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+// The passes, in the order in which a graph meets them. Each takes a graph and gives a new one; `optimize` runs them
+// all and verifies after each.
+
+namespace gyrus {
+
+enum class Precision { F32, F16 };
+
+// Replaces Composite ops (group_norm, batch_norm, softmax …) by simpler ones.
+Graph decompose(const Graph& graph);
+// Computes nodes whose inputs are all constant.
+Graph fold_constants(const Graph& graph);
+// Folds per-channel constant scale and shift behind a convolution into its weights and bias.
+Graph fold_scale(const Graph& graph);
+// Lets the convolution that makes a tensor gather the statistics of the norm that reads it.
+Graph gather_statistics(const Graph& graph);
+// Moves single-operand elementwise ops into the epilogue of the convolution or norm that they follow.
+Graph fuse_epilogues(const Graph& graph);
+// A 1×1×1 convolution followed by an argmax over channels becomes one op.
+Graph fuse_argmax(const Graph& graph);
+// Joins chains of elementwise ops into one node each.
+Graph fuse_elementwise(const Graph& graph);
+// Gives every value its layout and inserts repack nodes where layouts meet.
+Graph assign_layout(const Graph& graph);
+// Stores packed feature maps in halves where asked.
+Graph assign_precision(const Graph& graph, Precision precision);
+
+
+// Runs all passes; `observer` (optional) sees the graph after each.
+Graph optimize(const Graph& graph, Precision precision,
+               const std::function<void(const std::string& pass, const Graph&)>& observer = {});
+
+}  // namespace gyrus

@@ -1,0 +1,233 @@
+#include "plan/builder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace gyrus {
+namespace {
+
+constexpr uint64_t kParamsBufferBytes = 1 << 20;
+
+void append(std::vector<std::byte>& to, const void* data, size_t bytes) {
+  const auto* first = static_cast<const std::byte*>(data);
+  to.insert(to.end(), first, first + bytes);
+}
+
+}  // namespace
+
+void Params::add(const std::string& name, uint64_t value) {
+  names_.push_back(name);
+  words_.push_back(static_cast<uint32_t>(value));
+}
+
+void Params::add_float(const std::string& name, float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, 4);
+  add(name, bits);
+}
+
+std::string Params::declaration() const {
+  std::string text = "struct Params {\n";
+  for (const std::string& name : names_) text += "  " + name + ": u32,\n";
+  return text + "}\n@group(0) @binding(0) var<uniform> P: Params;\n";
+}
+
+uint32_t PlanBuilder::add_buffer(const std::string& label, uint64_t bytes) {
+  if (bytes > limits_.max_buffer_size)
+    fail(ErrorCode::OverLimits, label, "needs a buffer of ", bytes, " bytes; the device allows ", limits_.max_buffer_size);
+  plan_.buffers.push_back({label, std::max<uint64_t>(4, round_up(bytes, 4)), BufferKind::Storage, 0});
+  lifetimes_.emplace_back();
+  contents_.emplace_back();
+  return static_cast<uint32_t>(plan_.buffers.size() - 1);
+}
+
+Storage PlanBuilder::add_storage(const TensorType& type, const std::string& label) {
+  Storage storage = storage_shape(type);
+  uint64_t first = 0;
+  for (uint64_t count : chunk_sizes(storage, limits_, label)) {
+    storage.chunks.push_back({add_buffer(label, count * storage.unit_bytes()), 0, first, count});
+    first += count;
+  }
+  return storage;
+}
+
+BufferRange PlanBuilder::add_constant(const std::vector<std::byte>& bytes, const std::string& label) {
+  const std::string_view view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::vector<BufferRange>& alike = constants_[std::hash<std::string_view>{}(view)];
+  for (const BufferRange& known : alike) {
+    const std::byte* at = contents_[known.buffer].data() + known.offset;
+    if (known.size == std::max<uint64_t>(4, round_up(bytes.size(), 4)) && std::equal(bytes.begin(), bytes.end(), at)) return known;
+  }
+  const uint64_t size = std::max<uint64_t>(4, round_up(bytes.size(), 4));
+  const uint64_t aligned = round_up(size, limits_.min_storage_buffer_offset_alignment);
+  const bool fresh = open_constants_ == ~0u || contents_[open_constants_].size() + size > limits_.max_buffer_size;
+  if (fresh) {
+    if (size > limits_.max_buffer_size)
+      fail(ErrorCode::OverLimits, label, "constant of ", size, " bytes is over the buffer limit of ", limits_.max_buffer_size);
+    open_constants_ = add_buffer("weights", 4);
+    plan_.buffers[open_constants_].kind = BufferKind::Weights;
+  }
+  std::vector<std::byte>& content = contents_[open_constants_];
+  const BufferRange range{open_constants_, content.size(), size};
+  append(content, bytes.data(), bytes.size());
+  content.resize(std::min(range.offset + aligned, std::max(limits_.max_buffer_size, range.offset + size)));
+  alike.push_back(range);
+  return range;
+}
+
+BufferRange PlanBuilder::add_constant_floats(const std::vector<float>& values, const std::string& label) {
+  std::vector<std::byte> bytes(values.size() * 4);
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return add_constant(bytes, label);
+}
+
+Params PlanBuilder::begin_params() {
+  Params params;
+  params.add("first_group", 0);
+  params.add("groups", 0);
+  return params;
+}
+
+BufferRange PlanBuilder::add_params(const std::vector<uint32_t>& words) {
+  const auto known = params_.find(words);
+  if (known != params_.end()) return known->second;
+  const uint64_t size = round_up(words.size() * 4, 16);
+  const uint64_t slot = round_up(size, limits_.min_uniform_buffer_offset_alignment);
+  const uint64_t most = std::min(kParamsBufferBytes, limits_.max_buffer_size);
+  if (open_params_ == ~0u || contents_[open_params_].size() + slot > most) {
+    open_params_ = add_buffer("params", 4);
+    plan_.buffers[open_params_].kind = BufferKind::Params;
+  }
+  std::vector<std::byte>& content = contents_[open_params_];
+  const BufferRange range{open_params_, content.size(), size};
+  append(content, words.data(), words.size() * 4);
+  content.resize(range.offset + slot);
+  return params_[words] = range;
+}
+
+uint32_t PlanBuilder::add_kernel(PlanKernel kernel) {
+  const auto [entry, fresh] = kernels_.try_emplace(kernel.wgsl, static_cast<uint32_t>(plan_.kernels.size()));
+  if (fresh) plan_.kernels.push_back(std::move(kernel));
+  return entry->second;
+}
+
+void PlanBuilder::touch(const BufferRange& range) {
+  Lifetime& life = lifetimes_.at(range.buffer);
+  const int64_t step = static_cast<int64_t>(plan_.steps.size());
+  life.first = std::min(life.first, step);
+  life.last = std::max(life.last, step);
+}
+
+void PlanBuilder::mark(const Storage& storage, bool start) {
+  for (const Chunk& chunk : storage.chunks) {
+    Lifetime& life = lifetimes_.at(chunk.buffer);
+    if (start) life.first = -1;
+    else life.last = INT64_MAX;
+  }
+}
+
+void PlanBuilder::dispatch(const DispatchSpec& spec) {
+  const uint64_t most = limits_.max_compute_workgroups_per_dimension;
+  for (uint64_t done = 0; done < spec.groups;) {
+    const uint64_t count = std::min(spec.groups - done, most * most * most);
+    const uint64_t z = (count + most * most - 1) / (most * most);
+    const uint64_t in_plane = (count + z - 1) / z;
+    const uint64_t y = (in_plane + most - 1) / most;
+    const uint64_t x = (in_plane + y - 1) / y;
+    const double share = static_cast<double>(count) / static_cast<double>(spec.groups);
+    emit(spec, {static_cast<uint32_t>(x), static_cast<uint32_t>(y), static_cast<uint32_t>(z)}, done, share);
+    done += count;
+  }
+}
+
+void PlanBuilder::emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups, uint64_t first_group, double share) {
+  PlanKernel kernel{spec.name, spec.wgsl, "main", {spec.workgroup, 1, 1}, {BindingKind::Uniform}};
+  Dispatch step;
+  std::vector<uint32_t> words = spec.params.words();
+  words.at(0) = static_cast<uint32_t>(first_group);
+  words.at(1) = static_cast<uint32_t>(spec.groups);
+  step.bindings.push_back(add_params(words));
+  for (const BufferRange& range : spec.reads) {
+    kernel.bindings.push_back(BindingKind::ReadStorage);
+    step.bindings.push_back(range);
+  }
+  for (const BufferRange& range : spec.writes) {
+    kernel.bindings.push_back(BindingKind::ReadWriteStorage);
+    step.bindings.push_back(range);
+  }
+  if (kernel.bindings.size() - 1 > limits_.max_storage_buffers_per_shader_stage)
+    fail(ErrorCode::OverLimits, spec.label, spec.name, " needs ", kernel.bindings.size() - 1,
+         " storage buffers; the device allows ", limits_.max_storage_buffers_per_shader_stage);
+  for (const BufferRange& range : step.bindings) touch(range);
+  step.kernel = add_kernel(std::move(kernel));
+  step.groups = groups;
+  step.label = spec.label;
+  step.flops = spec.flops * share;
+  step.bytes = spec.bytes * share;
+  plan_.steps.emplace_back(std::move(step));
+}
+
+MemoryAssignment assign_memory(const std::vector<MemoryRequest>& requests) {
+  std::vector<size_t> order(requests.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
+  MemoryAssignment result;
+  result.slot.resize(requests.size());
+  std::vector<std::vector<size_t>> tenants;
+  for (size_t i : order) {
+    const MemoryRequest& wanted = requests[i];
+    const auto is_free = [&](const std::vector<size_t>& slot) {
+      return std::all_of(slot.begin(), slot.end(), [&](size_t other) {
+        return requests[other].last < wanted.first || wanted.last < requests[other].first;
+      });
+    };
+    const auto free = std::find_if(tenants.begin(), tenants.end(), is_free);
+    const size_t slot = static_cast<size_t>(free - tenants.begin());
+    if (free == tenants.end()) {
+      tenants.emplace_back();
+      result.slot_bytes.push_back(wanted.bytes);
+    }
+    tenants[slot].push_back(i);
+    result.slot[i] = static_cast<uint32_t>(slot);
+  }
+  return result;
+}
+
+Plan PlanBuilder::finish() {
+  std::vector<MemoryRequest> requests;
+  std::vector<uint32_t> requested;  // buffer of each request
+  for (uint32_t b = 0; b < plan_.buffers.size(); ++b) {
+    const bool used = lifetimes_[b].last >= 0 || lifetimes_[b].first < 0;
+    if (plan_.buffers[b].kind != BufferKind::Storage || !used) continue;
+    requests.push_back({plan_.buffers[b].size, lifetimes_[b].first, std::max(lifetimes_[b].last, lifetimes_[b].first)});
+    requested.push_back(b);
+  }
+  const MemoryAssignment memory = assign_memory(requests);
+  final_.assign(plan_.buffers.size(), ~0u);
+  std::vector<PlanBuffer> buffers;
+  for (uint64_t bytes : memory.slot_bytes) buffers.push_back({"", bytes, BufferKind::Storage, 0});
+  for (size_t r = 0; r < requests.size(); ++r) {
+    final_[requested[r]] = memory.slot[r];
+    if (buffers[memory.slot[r]].label.empty()) buffers[memory.slot[r]].label = plan_.buffers[requested[r]].label;
+  }
+  for (uint32_t b = 0; b < plan_.buffers.size(); ++b) {
+    PlanBuffer buffer = plan_.buffers[b];
+    if (buffer.kind == BufferKind::Storage) continue;
+    contents_[b].resize(round_up(contents_[b].size(), 4));
+    buffer.size = contents_[b].size();
+    buffer.data_offset = plan_.weights.size();
+    append(plan_.weights, contents_[b].data(), contents_[b].size());
+    final_[b] = static_cast<uint32_t>(buffers.size());
+    buffers.push_back(std::move(buffer));
+  }
+  plan_.buffers = std::move(buffers);
+  for (Step& step : plan_.steps)
+    if (auto* dispatch = std::get_if<Dispatch>(&step))
+      for (BufferRange& range : dispatch->bindings) range.buffer = final_.at(range.buffer);
+  return std::move(plan_);
+}
+
+}  // namespace gyrus

@@ -1,0 +1,100 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "plan/plan.h"
+#include "plan/storage.h"
+
+namespace gyrus {
+
+// The uniform parameters of a dispatch: declared once, so that the struct in the kernel and the bytes beside it
+// cannot differ. All members are u32.
+class Params {
+ public:
+  void add(const std::string& name, uint64_t value);
+  void add_float(const std::string& name, float value);  // its bits; the kernel says bitcast<f32>
+  std::string declaration() const;                        // "struct Params { … }" and its binding 0
+  const std::vector<uint32_t>& words() const { return words_; }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<uint32_t> words_;
+};
+
+// One dispatch in the making. `groups` counts workgroups in one line; the builder folds it into three axes.
+struct DispatchSpec {
+  std::string name;  // of the kernel
+  std::string wgsl;
+  uint32_t workgroup = 1;
+  std::vector<BufferRange> reads;   // bindings 1 …, read-only storage
+  std::vector<BufferRange> writes;  // the bindings after them, read-write storage
+  Params params;                    // binding 0; must start with begin_params()
+  uint64_t groups = 1;
+  std::string label;
+  double flops = 0;
+  double bytes = 0;
+};
+
+// Collects buffers, kernels and steps, then assigns memory by lifetimes.
+class PlanBuilder {
+ public:
+  explicit PlanBuilder(Limits limits) : limits_(limits) {}
+  const Limits& limits() const { return limits_; }
+
+  uint32_t add_buffer(const std::string& label, uint64_t bytes);
+  // A storage with its buffers, for a value computed on the device.
+  Storage add_storage(const TensorType& type, const std::string& label);
+  // Constant bytes; they share buffers with other constants, each from an aligned offset.
+  BufferRange add_constant(const std::vector<std::byte>& bytes, const std::string& label);
+  BufferRange add_constant_floats(const std::vector<float>& values, const std::string& label);
+
+  // The parameters every kernel starts with: how the line of workgroups was folded.
+  static Params begin_params();
+  void dispatch(const DispatchSpec& spec);
+
+  void keep_from_start(const Storage& storage) { mark(storage, true); }
+  void keep_to_end(const Storage& storage) { mark(storage, false); }
+
+  // Buffers with disjoint lifetimes share memory; the result has its final buffer numbers.
+  Plan finish();
+  // Maps a buffer number given by add_buffer to its number in the finished plan.
+  uint32_t final_buffer(uint32_t buffer) const { return final_.at(buffer); }
+
+ private:
+  struct Lifetime {
+    int64_t first = INT64_MAX;
+    int64_t last = -1;
+  };
+  void mark(const Storage& storage, bool start);
+  void touch(const BufferRange& range);
+  uint32_t add_kernel(PlanKernel kernel);
+  BufferRange add_params(const std::vector<uint32_t>& words);
+  void emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups, uint64_t first_group, double share);
+
+  Limits limits_;
+  Plan plan_;
+  std::vector<Lifetime> lifetimes_;
+  std::map<std::string, uint32_t> kernels_;
+  std::map<std::vector<uint32_t>, BufferRange> params_;
+  std::map<size_t, std::vector<BufferRange>> constants_;  // by hash of their bytes: equal ones are stored once
+  std::vector<std::vector<std::byte>> contents_;  // of each buffer: constants and parameters
+  uint32_t open_constants_ = ~0u;
+  uint32_t open_params_ = ~0u;
+  std::vector<uint32_t> final_;
+};
+
+struct MemoryRequest {
+  uint64_t bytes = 0;
+  int64_t first = 0;  // step
+  int64_t last = 0;   // step, included
+};
+struct MemoryAssignment {
+  std::vector<uint32_t> slot;        // for each request
+  std::vector<uint64_t> slot_bytes;  // for each slot
+};
+// Requests with disjoint lifetimes share slots; the largest are placed first, so a slot never has to grow.
+MemoryAssignment assign_memory(const std::vector<MemoryRequest>& requests);
+
+}  // namespace gyrus

@@ -1,0 +1,110 @@
+#include <algorithm>
+
+#include "core/error.h"
+#include "ops/common.h"
+#include "ops/fused.h"
+#include "plan/lowering.h"
+
+namespace gyrus {
+namespace {
+
+// Any elementwise node as one with a body.
+Node as_fused(const Node& node) {
+  if (node.op == "fused") return node;
+  Node fused = node;
+  Node step;
+  step.op = node.op;
+  step.attrs = node.attrs;
+  for (size_t i = 0; i < node.inputs.size(); ++i) step.inputs.push_back(static_cast<ValueId>(i));
+  fused.op = "fused";
+  fused.attrs = {};
+  fused.body = {step};
+  return fused;
+}
+
+std::string kernel_name(const Node& fused) {
+  std::string name = "map";
+  for (const Node& step : fused.body) name += " " + step.op;
+  return name;
+}
+
+std::string label_of(const Node& node) { return node.label.empty() ? node.op : node.label; }
+
+// Reads a broadcast operand by the coordinates of the result.
+std::string broadcast_index(const Shape& from, const Shape& to) {
+  const std::vector<int64_t> strides = broadcast_strides(from, to);
+  std::string index = "0u";
+  for (size_t axis = 0; axis < to.size(); ++axis)
+    if (strides[axis] != 0) index += cat(" + c", axis, " * ", strides[axis], "u");
+  return index;
+}
+
+void lower_packed(Lowering& lowering, const Node& node, const Node& fused) {
+  const Graph& graph = lowering.graph();
+  const TensorType& type = graph.type(node.outputs[0]);
+  PackedMapSpec spec;
+  spec.name = kernel_name(fused) + " packed";
+  spec.label = label_of(node);
+  spec.channels = type.shape[1];
+  std::vector<std::string> names;
+  StoragePtr reuse;
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    const ValueId id = node.inputs[k];
+    PackedOperand operand;
+    operand.storage = lowering.storage(id);
+    operand.name = cat("x", k);
+    const Shape& shape = graph.type(id).shape;
+    if (shape == type.shape) operand.access = PackedOperand::Access::Same;
+    else if (element_count(shape) == 1) operand.access = PackedOperand::Access::Scalar;
+    else operand.access = PackedOperand::Access::Channel;
+    const bool same = operand.access == PackedOperand::Access::Same && operand.storage->dtype == type.dtype;
+    if (same && !reuse && lowering.may_overwrite(id)) reuse = operand.storage;
+    names.push_back(operand.name);
+    spec.operands.push_back(std::move(operand));
+  }
+  const BodyText body = body_wgsl(fused, names, "vec4<f32>");
+  spec.statements = body.statements;
+  spec.result = body.result;
+  spec.keeps_zero = body_keeps_zero(fused);
+  spec.flops_per_element = static_cast<double>(fused.body.size());
+  if (reuse) lowering.set_storage(node.outputs[0], reuse);
+  spec.out = reuse ? reuse : lowering.make_storage(node.outputs[0], node);
+  emit_packed_map(lowering, spec);
+}
+
+void lower_plain(Lowering& lowering, const Node& node, const Node& fused) {
+  const Graph& graph = lowering.graph();
+  const TensorType& type = graph.type(node.outputs[0]);
+  MapSpec spec;
+  spec.name = kernel_name(fused);
+  spec.label = label_of(node);
+  spec.dims = type.shape;
+  std::vector<std::string> names;
+  std::vector<std::string> types;
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    const Shape& shape = graph.type(node.inputs[k]).shape;
+    MapOperand operand;
+    operand.storage = lowering.storage(node.inputs[k]);
+    operand.name = cat("x", k);
+    if (shape != type.shape) operand.index = broadcast_index(shape, type.shape);
+    names.push_back(operand.name);
+    types.push_back(scalar_type(operand.storage->dtype));
+    spec.operands.push_back(std::move(operand));
+  }
+  const BodyText body = body_wgsl(fused, names, types);
+  spec.statements = body.statements;
+  spec.result = body.result;
+  spec.flops_per_element = static_cast<double>(fused.body.size());
+  spec.out = lowering.make_storage(node.outputs[0], node);
+  emit_map(lowering, spec);
+}
+
+}  // namespace
+
+void lower_elementwise(Lowering& lowering, const Node& node) {
+  const Node fused = as_fused(node);
+  if (lowering.graph().type(node.outputs[0]).layout == Layout::Packed) lower_packed(lowering, node, fused);
+  else lower_plain(lowering, node, fused);
+}
+
+}  // namespace gyrus

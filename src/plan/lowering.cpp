@@ -1,0 +1,130 @@
+#include "plan/lowering.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "ops/fused.h"
+
+namespace gyrus {
+
+Lowering::Lowering(const Graph& graph, const Limits& limits)
+    : graph_(graph), builder_(limits), storage_(graph.value_count()), last_use_(graph.value_count(), -1) {
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
+    for (ValueId id : graph.nodes()[n].inputs) last_use_[id] = static_cast<int64_t>(n);
+  for (const Port& output : graph.outputs()) last_use_[output.value] = INT64_MAX;
+}
+
+void Lowering::set_storage(ValueId id, StoragePtr storage) {
+  const bool input = std::any_of(graph_.inputs().begin(), graph_.inputs().end(), [id](const Port& p) { return p.value == id; });
+  if (input) fixed_[storage.get()] = true;
+  int64_t& last = storage_last_use_.try_emplace(storage.get(), -1).first->second;
+  last = std::max(last, last_use_[id]);
+  storage_[id] = std::move(storage);
+}
+
+StoragePtr Lowering::make_scratch(const TensorType& type, const std::string& label) {
+  const Storage storage = storage_shape(type);
+  if (storage.units * storage.lanes > UINT32_MAX)
+    fail(ErrorCode::OverLimits, label, "a tensor of ", storage.units * storage.lanes,
+         " elements; indices in kernels end at 4294967295: use a smaller volume");
+  return std::make_shared<Storage>(builder_.add_storage(type, label));
+}
+
+StoragePtr Lowering::make_storage(ValueId id, const Node& node) {
+  const std::string& name = graph_.value(id).name;
+  StoragePtr storage = make_scratch(graph_.type(id), !name.empty() ? name : !node.label.empty() ? node.label : node.op);
+  set_storage(id, storage);
+  return storage;
+}
+
+StoragePtr Lowering::make_constant(ValueId id) {
+  const Value& value = graph_.value(id);
+  Storage storage = storage_shape(value.type);
+  if (value.type.layout != Layout::Plain) fail(ErrorCode::InvalidGraph, value.name, "a constant must be plain");
+  const std::vector<std::byte>& data = value.constant->data;
+  const uint64_t unit = storage.unit_bytes();
+  const uint64_t piece = round_down(std::min(limits().max_storage_buffer_binding_size, limits().max_buffer_size), 256) / unit;
+  for (uint64_t first = 0; first < std::max<uint64_t>(1, storage.units); first += piece) {
+    const uint64_t count = std::min(piece, storage.units - first);
+    const std::vector<std::byte> bytes(data.begin() + static_cast<int64_t>(first * unit),
+                                       data.begin() + static_cast<int64_t>((first + count) * unit));
+    const BufferRange range = builder_.add_constant(bytes, value.name);
+    storage.chunks.push_back({range.buffer, range.offset, first, count});
+  }
+  auto made = std::make_shared<Storage>(std::move(storage));
+  fixed_[made.get()] = true;
+  return made;
+}
+
+StoragePtr Lowering::storage(ValueId id) {
+  if (!storage_.at(id) && graph_.is_constant(id)) storage_[id] = make_constant(id);
+  if (!storage_[id]) fail(ErrorCode::InvalidGraph, "plan", "value %", id, " has no memory when it is read");
+  return storage_[id];
+}
+
+bool Lowering::may_overwrite(ValueId from) const {
+  const StoragePtr& storage = storage_.at(from);
+  if (!storage || fixed_.count(storage.get())) return false;
+  return storage_last_use_.at(storage.get()) <= static_cast<int64_t>(position_);
+}
+
+uint32_t Lowering::workgroup(uint32_t wanted) const {
+  const uint32_t most = std::min(builder_.limits().max_compute_invocations_per_workgroup,
+                                 builder_.limits().max_compute_workgroup_size_x);
+  uint32_t size = 1;
+  while (size * 2 <= std::min(most, wanted)) size *= 2;
+  return size;
+}
+
+std::string declare_binding(size_t binding, const std::string& name, const std::string& element, bool writable) {
+  return cat("@group(0) @binding(", binding, ") var<storage, ", writable ? "read_write" : "read", "> ", name, ": array<",
+             element, ">;\n");
+}
+
+std::string scalar_type(DType dtype) {
+  if (is_float(dtype)) return "f32";
+  return dtype == DType::I32 ? "i32" : "u32";
+}
+
+std::string array_type(const Storage& s) {
+  if (s.lanes == 4) return s.dtype == DType::F16 ? "vec2<u32>" : "vec4<f32>";
+  if (byte_size(s.dtype) < 4) return "u32";
+  return scalar_type(s.dtype);
+}
+
+Storage scalar_view(const Storage& s) {
+  Storage view = s;
+  view.lanes = 1;
+  view.units *= s.lanes;
+  view.slab_units *= s.lanes;
+  view.plane_units *= s.lanes;
+  for (Chunk& chunk : view.chunks) {
+    chunk.first *= s.lanes;
+    chunk.count *= s.lanes;
+  }
+  return view;
+}
+
+std::string unpack_unit(const Storage& s, const std::string& text) {
+  if (s.lanes == 4 && s.dtype == DType::F16) return "vec4<f32>(unpack2x16float(" + text + ".x), unpack2x16float(" + text + ".y))";
+  return text;
+}
+
+std::string pack_unit(const Storage& s, const std::string& text) {
+  if (s.lanes == 4 && s.dtype == DType::F16) return "vec2<u32>(pack2x16float(" + text + ".xy), pack2x16float(" + text + ".zw))";
+  return text;
+}
+
+std::string epilogue_text(const Node& node) {
+  const BodyText body = body_wgsl(node, {"x"}, "vec4<f32>");
+  return body.statements + "  return " + body.result + ";\n";
+}
+
+std::string lane_mask(int64_t channels) {
+  std::string mask = "vec4<bool>(";
+  const int64_t in_last = (channels - 1) % 4 + 1;
+  for (int64_t lane = 0; lane < 4; ++lane) mask += std::string(lane ? ", " : "") + (lane < in_last ? "true" : "false");
+  return mask + ")";
+}
+
+}  // namespace gyrus

@@ -1,0 +1,121 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "plan/builder.h"
+#include "plan/storage.h"
+
+// How nodes become dispatches. Every lowering cuts its work with the same few tools: windows of storages, narrowing of
+// the result's range, predicated reads where a source may lie in another window, accumulation where a sum does.
+
+namespace gyrus {
+
+using StoragePtr = std::shared_ptr<const Storage>;
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const Limits& limits);
+
+  const Graph& graph() const { return graph_; }
+  PlanBuilder& builder() { return builder_; }
+  const Limits& limits() const { return builder_.limits(); }
+
+  // Where a value lies; constants are laid down on first use.
+  StoragePtr storage(ValueId id);
+  // New memory for a value computed on the device.
+  StoragePtr make_storage(ValueId id, const Node& node);
+  StoragePtr make_scratch(const TensorType& type, const std::string& label);
+  void set_storage(ValueId id, StoragePtr storage);
+  // The storage of `from` may hold the result of the node at hand: nothing reads it later.
+  bool may_overwrite(ValueId from) const;
+  void set_position(size_t node) { position_ = node; }
+
+  // A power of two that the limits allow, at most `wanted`.
+  uint32_t workgroup(uint32_t wanted) const;
+
+ private:
+  StoragePtr make_constant(ValueId id);
+  const Graph& graph_;
+  PlanBuilder builder_;
+  std::vector<StoragePtr> storage_;
+  std::vector<int64_t> last_use_;                     // node of each value; a large number for outputs
+  std::map<const Storage*, int64_t> storage_last_use_;
+  std::map<const Storage*, bool> fixed_;              // constants and inputs are never overwritten
+  size_t position_ = 0;
+};
+
+// One 4-byte or vec4 array declaration: "@group(0) @binding(3) var<storage, read> name: array<T>;".
+std::string declare_binding(size_t binding, const std::string& name, const std::string& element, bool writable);
+// The element type of the array that holds a storage, e.g. "vec4<f32>", "vec2<u32>" for packed halves, "u32" for bytes.
+std::string array_type(const Storage& storage);
+// The WGSL type in which a value of that dtype is computed ("f32", "i32", "u32").
+std::string scalar_type(DType dtype);
+// The storage seen as single elements instead of quads.
+Storage scalar_view(const Storage& storage);
+// Expression that turns what array_type() holds into f32 lanes, and back.
+std::string unpack_unit(const Storage& storage, const std::string& text);
+std::string pack_unit(const Storage& storage, const std::string& text);
+// "  let step0 = …;\n  return step0;\n" for the epilogue body of a node over the variable x.
+std::string epilogue_text(const Node& node);
+// The lanes of the last quad that hold channels, as "vec4<bool>(true, true, false, false)".
+std::string lane_mask(int64_t channels);
+
+// An operand of a plain map: where the element for the result's element comes from.
+struct MapOperand {
+  StoragePtr storage;
+  std::string name;    // of the WGSL variable in `statements`
+  std::string index;   // u32 expression over the coordinates c0, c1 … and o; empty: o itself
+  std::string valid;   // bool expression; empty: always
+  std::string fill;    // value where not valid; empty: the result's element is left as it is
+};
+
+// out[o] = result for every element o of a plain result (or of a packed one seen as elements).
+struct MapSpec {
+  std::string name;   // of the kernel
+  std::string label;
+  StoragePtr out;
+  std::vector<int64_t> dims;  // coordinates c0 … of o, slowest first
+  std::vector<MapOperand> operands;
+  std::string statements;     // WGSL over the operands' names
+  std::string result;         // expression of type scalar_type(out dtype)
+  double flops_per_element = 0;
+};
+void emit_map(Lowering& lowering, const MapSpec& spec);
+
+// An operand of a packed map.
+struct PackedOperand {
+  enum class Access { Same, Channel, Slab, Scalar };
+  StoragePtr storage;
+  std::string name;
+  Access access = Access::Same;
+  uint32_t rows = 1;  // Slab: vec4 rows for each slab, named name0, name1 …
+};
+
+// out[unit] = result for every quad of a packed result.
+struct PackedMapSpec {
+  std::string name;
+  std::string label;
+  StoragePtr out;
+  int64_t channels = 0;
+  std::vector<PackedOperand> operands;
+  std::string statements;
+  std::string result;  // of type vec4<f32>
+  bool keeps_zero = false;
+  double flops_per_element = 0;
+};
+void emit_packed_map(Lowering& lowering, const PackedMapSpec& spec);
+
+// One per kernel family.
+void lower_elementwise(Lowering& lowering, const Node& node);
+void lower_movement(Lowering& lowering, const Node& node);
+void lower_repack(Lowering& lowering, const Node& node);
+void lower_reduce(Lowering& lowering, const Node& node);
+void lower_conv(Lowering& lowering, const Node& node);
+void lower_conv_argmax(Lowering& lowering, const Node& node);
+void lower_norm_stats(Lowering& lowering, const Node& node);
+void lower_norm_apply(Lowering& lowering, const Node& node);
+
+}  // namespace gyrus

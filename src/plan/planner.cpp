@@ -1,0 +1,106 @@
+#include "plan/planner.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "graph/op.h"
+#include "plan/lowering.h"
+
+namespace gyrus {
+namespace {
+
+void lower(Lowering& lowering, const Node& node) {
+  switch (op(node.op).family) {
+    case KernelFamily::Elementwise: return lower_elementwise(lowering, node);
+    case KernelFamily::Movement: return lower_movement(lowering, node);
+    case KernelFamily::Alias: return lowering.set_storage(node.outputs[0], lowering.storage(node.inputs[0]));
+    case KernelFamily::Reduce: return lower_reduce(lowering, node);
+    case KernelFamily::Conv: return lower_conv(lowering, node);
+    case KernelFamily::ConvArgmax: return lower_conv_argmax(lowering, node);
+    case KernelFamily::NormStats: return lower_norm_stats(lowering, node);
+    case KernelFamily::Norm: return lower_norm_apply(lowering, node);
+    case KernelFamily::Repack: return lower_repack(lowering, node);
+    case KernelFamily::Composite: break;
+  }
+  fail(ErrorCode::InvalidGraph, node.op, "reached the planner; run the passes first");
+}
+
+PlanPort port(const std::string& name, const TensorType& type, const Storage& storage) {
+  PlanPort result{name, type.dtype, type.shape, {}};
+  for (const Chunk& chunk : storage.chunks) {
+    const uint64_t unit = storage.unit_bytes();
+    result.pieces.push_back({chunk.first * unit, {chunk.buffer, chunk.byte_offset, round_up(chunk.count * unit, 4)}});
+  }
+  return result;
+}
+
+// The least limits under which the plan is valid.
+Limits needs_of(const Plan& plan, const Limits& limits) {
+  Limits needs;
+  needs.max_buffer_size = needs.max_storage_buffer_binding_size = needs.max_uniform_buffer_binding_size = 0;
+  needs.max_storage_buffers_per_shader_stage = needs.max_compute_workgroups_per_dimension = 0;
+  needs.max_compute_invocations_per_workgroup = needs.max_compute_workgroup_size_x = 0;
+  needs.max_compute_workgroup_size_y = needs.max_compute_workgroup_size_z = 1;
+  needs.min_storage_buffer_offset_alignment = limits.min_storage_buffer_offset_alignment;
+  needs.min_uniform_buffer_offset_alignment = limits.min_uniform_buffer_offset_alignment;
+  needs.max_compute_workgroup_storage_size = limits.max_compute_workgroup_storage_size;
+  for (const PlanBuffer& buffer : plan.buffers) needs.max_buffer_size = std::max(needs.max_buffer_size, buffer.size);
+  for (const PlanKernel& kernel : plan.kernels) {
+    const auto storage = std::count_if(kernel.bindings.begin(), kernel.bindings.end(),
+                                       [](BindingKind kind) { return kind != BindingKind::Uniform; });
+    needs.max_storage_buffers_per_shader_stage =
+        std::max(needs.max_storage_buffers_per_shader_stage, static_cast<uint32_t>(storage));
+    needs.max_compute_invocations_per_workgroup = std::max(needs.max_compute_invocations_per_workgroup, kernel.workgroup_size[0]);
+    needs.max_compute_workgroup_size_x = std::max(needs.max_compute_workgroup_size_x, kernel.workgroup_size[0]);
+  }
+  for (const Step& step : plan.steps) {
+    const auto* dispatch = std::get_if<Dispatch>(&step);
+    if (!dispatch) continue;
+    for (uint32_t count : dispatch->groups)
+      needs.max_compute_workgroups_per_dimension = std::max(needs.max_compute_workgroups_per_dimension, count);
+    for (size_t b = 0; b < dispatch->bindings.size(); ++b) {
+      uint64_t& most = plan.kernels[dispatch->kernel].bindings[b] == BindingKind::Uniform
+                           ? needs.max_uniform_buffer_binding_size
+                           : needs.max_storage_buffer_binding_size;
+      most = std::max(most, dispatch->bindings[b].size);
+    }
+  }
+  return needs;
+}
+
+}  // namespace
+
+Plan make_plan(const Graph& graph, const Limits& limits) {
+  Lowering lowering(graph, limits);
+  std::vector<PlanPort> inputs;
+  std::vector<PlanPort> outputs;
+  for (const Port& input : graph.inputs()) {
+    auto storage = lowering.make_scratch(graph.type(input.value), input.name);
+    lowering.set_storage(input.value, storage);
+    lowering.builder().keep_from_start(*storage);
+    inputs.push_back(port(input.name, graph.type(input.value), *storage));
+  }
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    lowering.set_position(n);
+    lower(lowering, graph.nodes()[n]);
+  }
+  for (const Port& output : graph.outputs()) {
+    const StoragePtr storage = lowering.storage(output.value);
+    lowering.builder().keep_to_end(*storage);
+    outputs.push_back(port(output.name, graph.type(output.value), *storage));
+  }
+  Plan plan = lowering.builder().finish();
+  for (std::vector<PlanPort>* ports : {&inputs, &outputs})
+    for (PlanPort& p : *ports)
+      for (Piece& piece : p.pieces) piece.range.buffer = lowering.builder().final_buffer(piece.range.buffer);
+  plan.inputs = std::move(inputs);
+  plan.outputs = std::move(outputs);
+  plan.precision = "f32";
+  for (const Node& node : graph.nodes())
+    for (ValueId id : node.outputs)
+      if (graph.type(id).layout == Layout::Packed && graph.type(id).dtype == DType::F16) plan.precision = "f16";
+  plan.needs = needs_of(plan, limits);
+  return plan;
+}
+
+}  // namespace gyrus

@@ -1,0 +1,101 @@
+#include "plan/storage.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace gyrus {
+
+Storage storage_shape(const TensorType& type) {
+  Storage s;
+  s.dtype = type.dtype;
+  const bool packed = type.layout == Layout::Packed;
+  s.lanes = packed ? 4 : 1;
+  const Shape& shape = type.shape;
+  if (shape.size() < 3) {
+    s.units = static_cast<uint64_t>(packed ? shape[0] * ceil_div(shape[1], 4) : element_count(shape));
+    s.slab_units = packed ? 1 : s.units;
+    s.plane_units = 1;
+    return s;
+  }
+  const int64_t channels = packed ? ceil_div(shape[1], 4) : shape[1];
+  const int64_t spatial = element_count(Shape(shape.begin() + 2, shape.end()));
+  s.slab_units = static_cast<uint64_t>(spatial);
+  s.units = static_cast<uint64_t>(checked_mul(checked_mul(shape[0], channels, "shape"), spatial, "shape"));
+  s.plane_units = shape[2] > 0 ? static_cast<uint64_t>(spatial / shape[2]) : 1;
+  return s;
+}
+
+std::vector<uint64_t> chunk_sizes(const Storage& s, const Limits& limits, const std::string& what) {
+  const uint64_t limit = limits.max_buffer_size;
+  if (s.bytes() <= limit) return {s.units};
+  const uint64_t unit = s.unit_bytes();
+  std::vector<uint64_t> sizes;
+  const auto cut = [&sizes](uint64_t total, uint64_t piece) {
+    for (uint64_t at = 0; at < total; at += piece) sizes.push_back(std::min(piece, total - at));
+  };
+  const uint64_t slab_bytes = s.slab_units * unit;
+  // Four bytes of slack keep every chunk of a narrow type a whole number of words.
+  if (slab_bytes <= limit && slab_bytes % 4 == 0) {
+    cut(s.units, limit / slab_bytes * s.slab_units);
+    return sizes;
+  }
+  const uint64_t plane_bytes = s.plane_units * unit;
+  uint64_t planes = plane_bytes ? limit / plane_bytes : 0;
+  while (planes > 0 && planes * plane_bytes % 4 != 0) --planes;
+  if (planes == 0)
+    fail(ErrorCode::OverLimits, what, "one plane of it has ", plane_bytes, " bytes and a buffer may have ", limit,
+         ": make the last two axes smaller");
+  if (s.slab_units * unit % 4 != 0) {
+    cut(s.units, planes * s.plane_units);
+    return sizes;
+  }
+  for (uint64_t slab = 0; slab < s.slabs(); ++slab) cut(s.slab_units, planes * s.plane_units);
+  return sizes;
+}
+
+const Chunk& chunk_of(const Storage& s, uint64_t unit) {
+  const auto after = std::upper_bound(s.chunks.begin(), s.chunks.end(), unit,
+                                      [](uint64_t u, const Chunk& chunk) { return u < chunk.first; });
+  return *(after - 1);
+}
+
+Window window(const Storage& s, uint64_t first, uint64_t count, const Limits& limits) {
+  const Chunk& chunk = chunk_of(s, first);
+  const uint64_t unit = s.unit_bytes();
+  const uint64_t begin = chunk.byte_offset + (first - chunk.first) * unit;
+  uint64_t aligned = round_down(begin, limits.min_storage_buffer_offset_alignment);
+  // The distance must be whole units; alignments are powers of two, and so are unit sizes.
+  Window w;
+  w.skip = (begin - aligned) / unit;
+  w.first = first;
+  w.count = count;
+  w.range = {chunk.buffer, aligned, round_up(begin - aligned + count * unit, 4)};
+  return w;
+}
+
+bool fits_window(const Storage& s, uint64_t first, uint64_t count, const Limits& limits) {
+  const Chunk& chunk = chunk_of(s, first);
+  if (first + count > chunk.first + chunk.count) return false;
+  return window(s, first, count, limits).range.size <= limits.max_storage_buffer_binding_size;
+}
+
+std::vector<Window> windows(const Storage& s, uint64_t first, uint64_t count, const Limits& limits) {
+  std::vector<Window> result;
+  const uint64_t unit = s.unit_bytes();
+  // Windows inside a chunk start on aligned bytes after the first, so their units are a multiple of this.
+  const uint64_t step = std::max<uint64_t>(1, limits.min_storage_buffer_offset_alignment / unit);
+  for (uint64_t at = first; at < first + count;) {
+    const Chunk& chunk = chunk_of(s, at);
+    uint64_t size = std::min(first + count, chunk.first + chunk.count) - at;
+    if (!fits_window(s, at, size, limits)) {
+      const uint64_t most = (limits.max_storage_buffer_binding_size - limits.min_storage_buffer_offset_alignment) / unit;
+      size = std::min(size, round_down(most, step));
+    }
+    result.push_back(window(s, at, size, limits));
+    at += size;
+  }
+  return result;
+}
+
+}  // namespace gyrus

@@ -1,0 +1,62 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/limits.h"
+#include "graph/graph.h"
+#include "plan/plan.h"
+
+// Where a value lies: a flat sequence of units, cut into chunks that each live in one buffer.
+//
+// A unit is one element of a plain tensor or one quad of channels of a packed one. A value [N, C, spatial…] is N·C (or
+// N·ceil(C/4)) slabs of `slab_units`; a slab is a sequence of planes of `plane_units`. Cuts never split a plane, and a
+// chunk that does not hold whole slabs lies inside one.
+
+namespace gyrus {
+
+struct Chunk {
+  uint32_t buffer = 0;       // of the plan in the making
+  uint64_t byte_offset = 0;  // of the chunk's first unit in the buffer
+  uint64_t first = 0;        // unit
+  uint64_t count = 0;        // units
+};
+
+struct Storage {
+  DType dtype = DType::F32;
+  uint32_t lanes = 1;        // elements in a unit
+  uint64_t units = 0;
+  uint64_t slab_units = 0;
+  uint64_t plane_units = 0;
+  std::vector<Chunk> chunks;
+
+  uint64_t unit_bytes() const { return lanes * byte_size(dtype); }
+  uint64_t slabs() const { return slab_units ? units / slab_units : 0; }
+  uint64_t bytes() const { return units * unit_bytes(); }
+  bool is_whole() const { return chunks.size() == 1; }
+};
+
+// The geometry of a value of that type; chunks are still empty.
+Storage storage_shape(const TensorType& type);
+
+// Units in each chunk such that no chunk is over the buffer limit; throws OverLimits where a single plane is.
+std::vector<uint64_t> chunk_sizes(const Storage& storage, const Limits& limits, const std::string& what);
+
+// A range of a storage as a binding: the buffer's range starts aligned, `skip` units before the range asked for.
+struct Window {
+  BufferRange range;
+  uint64_t skip = 0;   // units from the start of the binding to `first`
+  uint64_t first = 0;  // unit of the storage
+  uint64_t count = 0;
+};
+
+// The chunk that holds a unit.
+const Chunk& chunk_of(const Storage& storage, uint64_t unit);
+// Whether [first, first+count) lies in one chunk and its binding keeps the limits.
+bool fits_window(const Storage& storage, uint64_t first, uint64_t count, const Limits& limits);
+// That binding; the caller has asked fits_window.
+Window window(const Storage& storage, uint64_t first, uint64_t count, const Limits& limits);
+// Cuts [first, first+count) into ranges that each fit a window.
+std::vector<Window> windows(const Storage& storage, uint64_t first, uint64_t count, const Limits& limits);
+
+}  // namespace gyrus
