@@ -1,0 +1,109 @@
+#include "op_cases_build.h"
+
+// Several ops in a row, as networks have them: what passes fuse, fold and lay out.
+
+namespace gyrus::test {
+namespace {
+
+const Attrs kSame = {{"pads", Ints{1, 1, 1, 1, 1, 1}}};
+
+ValueId conv3(CaseBuilder& b, ValueId x, int64_t filters, Attrs attrs = kSame) {
+  const int64_t channels = b.graph.type(x).shape[1];
+  return b.add("conv", {x, b.weight({filters, channels, 3, 3, 3}), b.constant({filters})}, std::move(attrs));
+}
+
+ValueId conv1(CaseBuilder& b, ValueId x, int64_t filters) {
+  const int64_t channels = b.graph.type(x).shape[1];
+  return b.add("conv", {x, b.weight({filters, channels, 1, 1, 1}), b.constant({filters})});
+}
+
+ValueId group_norm(CaseBuilder& b, ValueId x, int64_t groups) {
+  return b.add("group_norm", {x}, {{"groups", groups}, {"eps", 1e-5}});
+}
+
+void add_segmentation(std::vector<OpCase>& cases) {
+  // The shape of a MeshNet: dilated convolutions, statistics over the whole volume, a label for each voxel.
+  cases.push_back(make_case({"chain_conv_norm_gelu_argmax", "argmax", {}}, [](CaseBuilder& b) {
+    ValueId x = b.input({1, 1, 9, 10, 11});
+    for (const int64_t d : {1, 2, 4})
+      x = b.add("gelu",
+                {group_norm(b, conv3(b, x, 5, {{"dilation", Ints{d, d, d}}, {"pads", Ints{d, d, d, d, d, d}}}), 5)});
+    b.output(b.add("argmax", {conv1(b, x, 18)}, {{"axis", int64_t{1}}, {"dtype", "u8"}}));
+  }));
+  cases.push_back(make_case({"chain_conv_batch_norm_relu", "relu", {}}, [](CaseBuilder& b) {
+    const ValueId x = conv3(b, b.input({1, 3, 7, 8, 6}), 21);
+    b.output(b.add("relu",
+                   {b.add("batch_norm", {x, b.constant({21}), b.positive({21}), b.positive({21}), b.constant({21})})}));
+  }));
+  OpCase exact{"chain_u8_to_labels", "argmax", {}, Fill::Whole, -3, 3};
+  exact.exact = true;
+  cases.push_back(make_case(exact, [](CaseBuilder& b) {
+    const ValueId x = b.add("affine_clamp", {b.input({1, 1, 8, 9, 7}, DType::U8)},
+                            {{"scale", 1.0}, {"shift", -1.0}, {"lo", -2.0}, {"hi", 2.0}});
+    b.output(b.add("argmax", {conv1(b, b.add("relu", {conv3(b, x, 5)}), 3)}, {{"axis", int64_t{1}}, {"dtype", "u8"}}));
+  }));
+  cases.push_back(make_case({"chain_conv_softmax", "softmax", {}}, [](CaseBuilder& b) {
+    b.output(b.add("softmax", {conv3(b, b.input({2, 4, 5, 6, 5}), 7)}, {{"axis", int64_t{1}}}));
+  }));
+}
+
+void add_branches(std::vector<OpCase>& cases) {
+  cases.push_back(make_case({"chain_residual", "add", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({1, 8, 6, 7, 5});
+    const ValueId y = conv3(b, b.add("relu", {conv3(b, x, 8)}), 8);
+    b.output(b.add("relu", {b.add("add", {y, x})}));
+  }));
+  cases.push_back(make_case({"chain_skip_concat", "concat", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({1, 5, 8, 8, 8});
+    const ValueId down = b.add("relu", {conv3(b, x, 7, {{"stride", Ints{2, 2, 2}}, {"pads", Ints{1, 1, 1, 1, 1, 1}}})});
+    const ValueId cut = b.add("slice", {x}, {{"starts", Ints{0, 0, 2, 2, 2}}, {"ends", Ints{1, 5, 6, 6, 6}}});
+    b.output(conv3(b, b.add("concat", {down, cut}, {{"axis", int64_t{1}}}), 4));
+  }));
+  // A value that is read twice and is an output too: it may not be fused away.
+  cases.push_back(make_case({"chain_shared_value", "mul", {}}, [](CaseBuilder& b) {
+    const ValueId x = conv3(b, b.input({1, 4, 5, 6, 7}), 6);
+    const ValueId gate = b.add("sigmoid", {x});
+    b.output(b.add("mul", {x, gate}));
+    b.output(gate);
+  }));
+  cases.push_back(make_case({"chain_sibling_norms", "add", {}}, [](CaseBuilder& b) {
+    const ValueId x = conv3(b, b.input({1, 3, 6, 6, 6}), 8);
+    b.output(b.add("add", {group_norm(b, x, 2), b.add("instance_norm", {x})}));
+  }));
+}
+
+void add_plain(std::vector<OpCase>& cases) {
+  cases.push_back(make_case({"chain_elementwise", "div", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({2, 7, 33}), y = b.input({7, 1});
+    ValueId z = b.add("mul", {b.add("tanh", {x}), b.add("exp", {y})});
+    z = b.add("sub", {z, b.constant({})});
+    b.output(b.add("div", {b.add("square", {z}), b.add("softplus", {b.add("add", {z, x})})}));
+  }));
+  cases.push_back(make_case({"chain_transpose_reduce", "reduce_mean", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.add("transpose", {b.input({4, 9, 13})}, {{"perm", Ints{2, 0, 1}}});
+    const ValueId mean = b.add("reduce_mean", {x}, {{"axes", Ints{0}}, {"keepdims", int64_t{1}}});
+    b.output(b.add("reduce_max", {b.add("abs", {b.add("sub", {x, mean})})}, {{"axes", Ints{-1}}}));
+  }));
+  cases.push_back(make_case({"chain_pad_slice_reshape", "reshape", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.add("pad", {b.input({3, 5, 7})}, {{"pads", Ints{1, 0, 2, 0, 1, 2}}, {"value", 0.5}});
+    const ValueId cut =
+        b.add("slice", {x}, {{"starts", Ints{0, 1, 1}}, {"ends", Ints{4, 6, 11}}, {"steps", Ints{1, 1, 2}}});
+    b.output(b.add("reshape", {b.add("neg", {cut})}, {{"shape", Ints{-1, 5}}}));
+  }));
+  cases.push_back(make_case({"chain_2d_depthwise_separable", "silu", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({2, 6, 11, 9});
+    const ValueId depthwise =
+        b.add("conv", {x, b.weight({6, 1, 3, 3})}, {{"groups", int64_t{6}}, {"pads", Ints{1, 1, 1, 1}}});
+    b.output(b.add("silu", {b.add("conv", {b.add("relu", {depthwise}), b.weight({10, 6, 1, 1}), b.constant({10})})}));
+  }));
+}
+
+}  // namespace
+
+void add_chain_cases(std::vector<OpCase>& cases) {
+  add_segmentation(cases);
+  add_branches(cases);
+  add_plain(cases);
+}
+
+}  // namespace gyrus::test

@@ -1,0 +1,112 @@
+#include "op_cases_build.h"
+
+namespace gyrus::test {
+namespace {
+
+// A mean of 500 standard deviations: sums of squares would lose all digits of the variance.
+OpCase far_mean(const std::string& name, const std::string& op) {
+  OpCase c{name, op, {}};
+  c.fill = Fill::Normal;
+  c.lo = 500;
+  c.hi = 1;
+  return c;
+}
+
+void add_stats(std::vector<OpCase>& cases) {
+  for (const auto& [name, shape] : std::initializer_list<std::pair<std::string, Shape>>{
+           {"norm_stats_1d", {2, 3, 40}},
+           {"norm_stats_2d", {1, 5, 9, 13}},
+           {"norm_stats_3d", {1, 8, 7, 6, 11}},
+           {"norm_stats_3d_batch3", {3, 21, 5, 4, 3}},
+           {"norm_stats_one_voxel", {2, 4, 1, 1, 1}},
+       }) {
+    const auto build = [s = shape](CaseBuilder& b) { b.output(b.add("norm_stats", {b.input(s)})); };
+    cases.push_back(make_case({name, "norm_stats", {}}, build));
+  }
+  cases.push_back(make_case(far_mean("norm_stats_far_mean", "norm_stats"), [](CaseBuilder& b) {
+    b.output(b.add("norm_stats", {b.input({1, 5, 16, 16, 16})}));
+  }));
+}
+
+ValueId stats_of(CaseBuilder& b, ValueId x) { return b.add("norm_stats", {x}); }
+
+void add_apply(std::vector<OpCase>& cases) {
+  cases.push_back(make_case({"norm_apply_affine", "norm_apply", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({2, 8, 5, 6, 7});
+    b.output(b.add("norm_apply", {x, stats_of(b, x), b.positive({8}), b.constant({8})},
+                   {{"groups", int64_t{4}}, {"eps", 1e-5}}));
+  }));
+  cases.push_back(make_case({"norm_apply_large_eps", "norm_apply", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({1, 6, 40});
+    b.output(b.add("norm_apply", {x, stats_of(b, x)}, {{"groups", int64_t{1}}, {"eps", 0.5}}));
+  }));
+  cases.push_back(make_case({"norm_apply_body", "norm_apply", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({1, 7, 6, 5, 4});
+    Node node;
+    node.op = "norm_apply";
+    node.inputs = {x, stats_of(b, x), b.positive({7}), b.constant({7})};
+    node.attrs = {{"groups", int64_t{7}}};
+    node.body = {step("gelu", {0}), step("add", {1, 0})};
+    b.output(b.add_node(node).front());
+  }));
+  // Statistics of another tensor, given at run time: not those of x.
+  cases.push_back(make_case({"norm_apply_given_stats", "norm_apply", {}, Fill::Uniform, 0.5, 2}, [](CaseBuilder& b) {
+    b.output(b.add("norm_apply", {b.input({1, 5, 4, 4, 4}), b.input({1, 5, 2})}, {{"groups", int64_t{5}}}));
+  }));
+}
+
+void add_composites(std::vector<OpCase>& cases) {
+  struct Spec {
+    std::string name;
+    Shape shape;
+    int64_t groups;
+    bool affine;
+  };
+  for (const Spec& spec :
+       {Spec{"group_norm_5_of_5", {1, 5, 6, 7, 8}, 5, true}, Spec{"group_norm_3_of_15", {2, 15, 5, 4, 6}, 3, true},
+        Spec{"group_norm_1_of_7", {1, 7, 5, 6, 5}, 1, false}, Spec{"group_norm_2d", {1, 16, 9, 7}, 4, true},
+        Spec{"group_norm_1d", {3, 4, 21}, 2, false}, Spec{"group_norm_no_voxels", {3, 32}, 8, true}}) {
+    cases.push_back(make_case({spec.name, "group_norm", {}}, [spec](CaseBuilder& b) {
+      std::vector<ValueId> inputs = {b.input(spec.shape)};
+      if (spec.affine) inputs.insert(inputs.end(), {b.positive({spec.shape[1]}), b.constant({spec.shape[1]})});
+      b.output(b.add("group_norm", inputs, {{"groups", spec.groups}, {"eps", 1e-5}}));
+    }));
+  }
+  cases.push_back(make_case(far_mean("group_norm_far_mean", "group_norm"), [](CaseBuilder& b) {
+    b.output(b.add("group_norm", {b.input({1, 5, 12, 13, 14})}, {{"groups", int64_t{5}}}));
+  }));
+  cases.push_back(make_case({"instance_norm_3d", "instance_norm", {}}, [](CaseBuilder& b) {
+    b.output(b.add("instance_norm", {b.input({2, 5, 6, 5, 7})}));
+  }));
+  cases.push_back(make_case({"instance_norm_affine", "instance_norm", {}}, [](CaseBuilder& b) {
+    b.output(b.add("instance_norm", {b.input({1, 21, 5, 6, 4}), b.positive({21}), b.constant({21})}, {{"eps", 1e-3}}));
+  }));
+}
+
+void add_batch_norm(std::vector<OpCase>& cases) {
+  for (const bool affine : {false, true})
+    cases.push_back(
+        make_case({affine ? "batch_norm_affine" : "batch_norm_plain", "batch_norm", {}}, [affine](CaseBuilder& b) {
+          std::vector<ValueId> inputs = {b.input({2, 5, 4, 6, 5}), b.constant({5}), b.positive({5})};
+          if (affine) inputs.insert(inputs.end(), {b.positive({5}), b.constant({5})});
+          b.output(b.add("batch_norm", inputs, {{"eps", 1e-3}}));
+        }));
+  cases.push_back(make_case({"batch_norm_rank2", "batch_norm", {}}, [](CaseBuilder& b) {
+    b.output(b.add("batch_norm", {b.input({5, 7}), b.constant({7}), b.positive({7})}));
+  }));
+  cases.push_back(make_case({"batch_norm_runtime_statistics", "batch_norm", {}, Fill::Uniform, 0.5, 2}, [](CaseBuilder&
+                                                                                                               b) {
+    b.output(b.add("batch_norm", {b.input({2, 4, 5, 6, 3}), b.input({4}), b.input({4}), b.input({4}), b.input({4})}));
+  }));
+}
+
+}  // namespace
+
+void add_norm_cases(std::vector<OpCase>& cases) {
+  add_stats(cases);
+  add_apply(cases);
+  add_composites(cases);
+  add_batch_norm(cases);
+}
+
+}  // namespace gyrus::test
