@@ -117,7 +117,6 @@ TEST(Graph, DropsDeadNodesAndConstants) {
 TEST(Graph, DropsNothingFromWhatIsAlive) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({4}));
-  Node conv;
   graph.add_output("y", graph.add("exp", {graph.add("neg", {x})}));
   EXPECT_EQ(print(without_dead_nodes(graph)), print(graph));
 }

@@ -10,7 +10,6 @@ namespace {
 
 using testing::DoubleNear;
 using testing::ElementsAre;
-using testing::Pointwise;
 
 // Known values are written with this many digits.
 constexpr double kDigits = 1e-12;
