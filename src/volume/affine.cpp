@@ -6,7 +6,7 @@
 
 namespace gyrus {
 
-Vec3d apply(const Affine& affine, const Vec3d& point) {
+Vec3d map_point(const Affine& affine, const Vec3d& point) {
   Vec3d out{};
   for (int r = 0; r < 3; ++r)
     out[r] = affine(r, 0) * point[0] + affine(r, 1) * point[1] + affine(r, 2) * point[2] + affine(r, 3);

@@ -15,7 +15,7 @@ struct Affine {
   bool operator==(const Affine&) const = default;
 };
 
-Vec3d apply(const Affine& affine, const Vec3d& point);
+Vec3d map_point(const Affine& affine, const Vec3d& point);
 // First b, then a.
 Affine compose(const Affine& a, const Affine& b);
 double determinant(const Affine& affine);

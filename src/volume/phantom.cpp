@@ -321,7 +321,7 @@ Phantom make_phantom(const PhantomOptions& options) {
     for (int64_t z = begin; z < end; ++z)
       for (int64_t y = 0; y < options.dims[1]; ++y)
         for (int64_t x = 0; x < options.dims[0]; ++x) {
-          const Vec3d p = apply(affine, {static_cast<double>(x), static_cast<double>(y), static_cast<double>(z)});
+          const Vec3d p = map_point(affine, {static_cast<double>(x), static_cast<double>(y), static_cast<double>(z)});
           const Sample sample = head.at({p[0], p[1], p[2]});
           const auto i = out.image.index(x, y, z);
           // The magnitude of a complex signal with noise in both parts: Rician, as scanners give it.

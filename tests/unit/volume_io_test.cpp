@@ -194,7 +194,7 @@ TEST(VolumeIo, Mgh) {
   EXPECT_EQ(axis_codes(volume.affine), "LIA");
   EXPECT_EQ(volume.spacing(), (Vec3d{1, 2, 3}));
   // The voxel at dims / 2 lies at the stated centre.
-  const Vec3d centre = apply(volume.affine, {2, 1.5, 1});
+  const Vec3d centre = map_point(volume.affine, {2, 1.5, 1});
   EXPECT_NEAR(centre[0], 5, 1e-6);
   EXPECT_NEAR(centre[1], 6, 1e-6);
   EXPECT_NEAR(centre[2], 7, 1e-6);

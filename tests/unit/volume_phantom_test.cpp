@@ -56,7 +56,7 @@ TEST(Phantom, AnySizeFillsTheSameSpace) {
   const Phantom phantom = make_phantom({{33, 20, 47}, 1});
   EXPECT_EQ(axis_codes(phantom.image.affine), "LIA");
   EXPECT_NEAR(phantom.image.spacing()[1], 12.8, 1e-9);
-  const Vec3d corner = apply(phantom.image.affine, {-0.5, -0.5, -0.5});
+  const Vec3d corner = map_point(phantom.image.affine, {-0.5, -0.5, -0.5});
   EXPECT_NEAR(corner[0], 128, 1e-9);
   EXPECT_NEAR(corner[1], -128, 1e-9);
   EXPECT_NEAR(corner[2], 128, 1e-9);
