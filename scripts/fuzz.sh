@@ -1,0 +1,36 @@
+#!/bin/sh
+# fuzz.sh SECONDS [TARGET]: builds the fuzzers (preset "fuzz") and runs each, or only TARGET, for SECONDS over its seeds.
+# Inputs found on the way stay in a temporary folder; what crashes is copied to build/fuzz/crashes and the exit is not 0.
+set -eu
+seconds=${1:?usage: fuzz.sh SECONDS [TARGET]}
+only=${2:-}
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+cmake --preset fuzz >/dev/null
+cmake --build --preset fuzz --target "${only:+fuzz_}${only:-fuzzers}" -j "$(nproc)"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+crashes="$root/build/fuzz/crashes"
+failed=0
+for program in build/fuzz/tests/fuzz/fuzz_*; do
+  [ -x "$program" ] && [ -f "$program" ] || continue
+  name=${program##*/fuzz_}
+  [ -z "$only" ] || [ "$only" = "$name" ] || continue
+  mkdir -p "$work/$name/corpus" "$work/$name/crashes"
+  [ ! -d "tests/fuzz/corpus/$name" ] || cp "tests/fuzz/corpus/$name"/* "$work/$name/corpus"
+  dict="tests/fuzz/$name.dict"
+  echo "fuzz $name: $seconds s"
+  if ! "$program" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=3072 -print_final_stats=1 \
+      ${dict:+$([ -f "$dict" ] && echo "-dict=$dict")} -artifact_prefix="$work/$name/crashes/" \
+      "$work/$name/corpus" >"$work/$name/log" 2>&1; then
+    failed=1
+    mkdir -p "$crashes"
+    cp "$work/$name/crashes"/* "$crashes/" 2>/dev/null || true
+    tail -40 "$work/$name/log"
+    echo "fuzz $name: FAILED, input in $crashes"
+  else
+    grep -E 'stat::number_of_executed_units|stat::peak_rss_mb' "$work/$name/log" | tr '\n' ' ' && echo
+  fi
+done
+exit $failed
