@@ -2,14 +2,15 @@
 // x: quads of channels [C/4][planes][H*W] of vec4 (or one plain channel); y: quads [O/4][planes][H*W] of vec4.
 // A dispatch covers some planes of the result, {{o}} quads of output channels, some planes of taps and some quads of
 // input channels; where it is not the first over its window it goes on from the sum so far, where it is not the last
-// it leaves the sum. Weights [tap][input lane][output quad] of vec4 are staged in workgroup memory.
+// it leaves the sum. Weights [tap][input lane][output quad] of vec4 are staged in workgroup memory, or read as they are
+// where a device (a CPU) pays for barriers and not for reads.
 // One thread makes {{v}} voxels, {{wg}} apart, so that neighbouring lanes read neighbouring units.
 {{>elementwise}}
 {{params}}
 {{>group_index}}
 {{bindings}}
-var<workgroup> stage: array<vec4<f32>, {{stage}}>;
-
+{{#stage}}var<workgroup> stage: array<vec4<f32>, {{stage}}>;
+{{/stage}}
 const kWidthIn = {{w_in}};
 const kHeightIn = {{h_in}};
 const kWidthOut = {{w_out}}u;
@@ -37,6 +38,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{#first}}  var a{{i}}_{{k}} = weights[P.bias + {{k}}u];
 {{/first}}{{^first}}  var a{{i}}_{{k}} = resume{{k}}(j{{i}});
 {{/first}}{{/k}}{{/i}}
+{{#staged}}
   for (var t0 = P.tap_begin; t0 < P.tap_end; t0 += P.stage_taps) {
     let t1 = min(t0 + P.stage_taps, P.tap_end);
     workgroupBarrier();
@@ -44,6 +46,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
       stage[e] = weights[P.weights + (t0 + e / kRow) * P.weight_stride + e % kRow];
     }
     workgroupBarrier();
+{{/staged}}{{^staged}}
+  {
+    let t0 = P.tap_begin;
+    let t1 = P.tap_end;
+{{/staged}}
     for (var t = t0; t < t1; t++) {
       let in_plane = t % P.taps_hw;
       let od = i32((t / P.taps_hw) * P.dilation_d);
@@ -55,7 +62,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
           u32(w{{i}} + ow) < u32(kWidthIn);
       let from{{i}} = u32(at{{i}} + shift);
 {{/i}}
+{{#staged}}
       var s = (t - t0) * kRow;
+{{/staged}}{{^staged}}
+      var s = P.weights + t * P.weight_stride;
+{{/staged}}
 {{@b=inputs}}
 {{#whole}}      for (var q = 0u; q < P.quads; q++) {
 {{/whole}}{{^whole}}      {
@@ -64,7 +75,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{@i=v}}
         let x{{i}} = load{{b}}(P.in{{b}}_skip + q * P.in_stride + from{{i}}, ok{{i}});
 {{/i}}{{@l=lanes}}{{@k=o}}
-        let w{{l}}_{{k}} = stage[s + {{l}}u * {{o}}u + {{k}}u];
+        let w{{l}}_{{k}} = {{#staged}}stage{{/staged}}{{^staged}}weights{{/staged}}[s + {{l}}u * {{o}}u + {{k}}u];
 {{@i=v}}
         a{{i}}_{{k}} = fma(vec4<f32>(x{{i}}{{#vector}}[{{l}}]{{/vector}}), w{{l}}_{{k}}, a{{i}}_{{k}});
 {{/i}}{{/k}}{{/l}}

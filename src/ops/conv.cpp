@@ -172,6 +172,14 @@ void reference_argmax(const Node& node, const std::vector<const RefTensor*>& inp
     }
 }
 
+// The general form; a pass joins the two again where one kernel does both.
+ValueId decompose_argmax(Graph& graph, const Node& node) {
+  Attrs attrs = node.attrs;
+  attrs.erase("dtype");
+  const ValueId scores = graph.add("conv", node.inputs, attrs, node.label);
+  return graph.add("argmax", {scores}, {{"axis", int64_t{1}}, {"dtype", node.attrs.text("dtype")}}, node.label);
+}
+
 }  // namespace
 
 ConvAttrs conv_attrs(const Node& node, size_t spatial_rank) {
@@ -227,6 +235,7 @@ const OpDef kConvArgmax = {
     .family = KernelFamily::ConvArgmax,
     .infer = infer_argmax,
     .reference = reference_argmax,
+    .decompose = decompose_argmax,
     .flops = argmax_flops,
 };
 

@@ -26,10 +26,10 @@ void elementwise_reference(const Node& node, const std::vector<const RefTensor*>
 }
 
 std::string wgsl_number(double value) {
-  // WGSL has no literal for infinities and refuses what does not fit an f32.
+  // WGSL has no literal for infinities and refuses what does not fit an f32; 17 digits never round the largest up.
   const double finite = std::clamp(value, -static_cast<double>(FLT_MAX), static_cast<double>(FLT_MAX));
   char text[40];
-  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(static_cast<float>(finite)));
+  std::snprintf(text, sizeof text, "%.17g", static_cast<double>(static_cast<float>(finite)));
   std::string result = text;
   if (result.find_first_of(".e") == std::string::npos) result += ".0";
   return result;

@@ -69,6 +69,8 @@ class LayoutPass {
       case KernelFamily::Elementwise:
         if (follows_packed(node, inputs)) return visit_packed_elementwise(node, inputs);
         return visit_plain(node, inputs);
+      case KernelFamily::Repack:  // layouts are decided here and nowhere else
+        return rewrite_.replace(node.outputs[0], inputs[0]);
       default: return visit_plain(node, inputs);
     }
   }

@@ -72,7 +72,8 @@ class PackedConvEmitter {
 
   void choose() {
     in_lanes_ = c_.in->lanes;
-    wg_ = lowering_.workgroup(128);
+    tuning_ = lowering_.options().conv;
+    wg_ = lowering_.workgroup(tuning_.workgroup);
     const uint64_t shared = limits().max_compute_workgroup_storage_size;
     while (wg_ > 1 && 2 * wg_ * kVec4Bytes > shared) wg_ /= 2;
     in_whole_ = fits_window(*c_.in, in_first(0, 0), static_cast<uint64_t>(in_slabs() * g_.in[0] * plane_in()), limits());
@@ -81,7 +82,7 @@ class PackedConvEmitter {
     const int64_t weights = 1;
     const int64_t wanted = out_group_size();
     for (int attempt = 0; attempt < 2; ++attempt) {
-      stats_fit_ = c_.stats && attempt == 0;
+      stats_fit_ = c_.stats && tuning_.gather_statistics && attempt == 0;
       const int64_t free = bindings - weights - (stats_fit_ ? 1 : 0);
       // Sums over several dispatches of a half-precision result need the scratch binding as well.
       if (in_whole_) {
@@ -101,12 +102,15 @@ class PackedConvEmitter {
     if (out_per_group_ < 1)
       fail(ErrorCode::OverLimits, c_.label, "a convolution needs at least 3 storage buffers a stage; the device allows ", bindings);
     // The weights of one tap must fit the workgroup's memory: fewer quads at a time where they do not.
-    while (out_per_group_ > 1 && row_bytes(1, out_per_group_) > shared) --out_per_group_;
-    const int64_t fit = std::max<int64_t>(1, static_cast<int64_t>(shared / row_bytes(1, out_per_group_)));
-    if (fit < in_per_pass_) in_per_pass_ = fit;
+    if (tuning_.stage_weights) {
+      while (out_per_group_ > 1 && row_bytes(1, out_per_group_) > shared) --out_per_group_;
+      const int64_t fit = std::max<int64_t>(1, static_cast<int64_t>(shared / row_bytes(1, out_per_group_)));
+      if (fit < in_per_pass_) in_per_pass_ = fit;
+    }
     for (int64_t quad = 0; quad < g_.out_quads(); quad += out_per_group_)
       out_groups_.push_back({quad, std::min(quad + out_per_group_, g_.out_quads())});
-    voxels_ = out_per_group_ <= 2 ? 8 : out_per_group_ <= 5 ? 4 : 2;
+    voxels_ = 1;
+    while (voxels_ < 8 && voxels_ * 2 * out_per_group_ <= tuning_.registers + (out_per_group_ == 5 ? 4 : 0)) voxels_ *= 2;
     const uint64_t all = static_cast<uint64_t>((c_.plane_end - c_.plane_begin) * plane_out());
     while (voxels_ > 1 && group_voxels() > all) voxels_ /= 2;
   }
@@ -119,7 +123,8 @@ class PackedConvEmitter {
   // Quads of output channels that one thread makes: as many as registers hold, evenly shared.
   int64_t out_group_size() const {
     const int64_t quads = g_.out_quads();
-    return ceil_div(quads, ceil_div(quads, quads == 5 ? 5 : 4));
+    const int64_t most = quads == 5 && tuning_.quads == 4 ? 5 : tuning_.quads;
+    return ceil_div(quads, ceil_div(quads, most));
   }
 
   // The input planes that taps [t0, t1) of output planes [p0, p1) read.
@@ -245,6 +250,7 @@ class PackedConvEmitter {
   Lowering& lowering_;
   const PackedConv& c_;
   const ConvGeometry& g_;
+  ConvTuning tuning_;
   uint32_t in_lanes_ = 4;
   uint32_t wg_ = 64;
   uint32_t voxels_ = 4;
@@ -358,6 +364,7 @@ void PackedConvEmitter::emit_pass(size_t group, const PlaneRange& range, const P
   const int64_t stages = std::max<int64_t>(1, ceil_div(std::max<int64_t>(taps, 1), std::min<int64_t>(capacity, 27)));
   const int64_t stage_taps = std::max<int64_t>(1, ceil_div(taps, stages));
   uint64_t stage = row * static_cast<uint64_t>(stage_taps);
+  if (!tuning_.stage_weights) stage = 0;
   if (with_stats) stage = std::max<uint64_t>(stage, 2 * wg_);
   d.params.add("voxels", voxels);
   d.params.add("origin_d", static_cast<uint64_t>(range.begin * g_.stride[0] - g_.pad[0] - planes.begin));
@@ -379,7 +386,8 @@ void PackedConvEmitter::emit_pass(size_t group, const PlaneRange& range, const P
   d.params.add("bias", static_cast<uint64_t>(g_.kernel[0] * g_.plane_taps()) * full_row);
   vars["params"] = d.params.declaration();
   vars["T"] = "vec4<f32>";
-  vars["stage"] = std::to_string(stage);
+  vars["stage"] = stage ? std::to_string(stage) : "";
+  vars["staged"] = tuning_.stage_weights ? "1" : "";
   vars["o"] = std::to_string(o);
   vars["v"] = std::to_string(voxels_);
   vars["wg"] = std::to_string(wg_);

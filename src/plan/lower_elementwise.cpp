@@ -65,7 +65,11 @@ void lower_packed(Lowering& lowering, const Node& node, const Node& fused) {
   const BodyText body = body_wgsl(fused, names, "vec4<f32>");
   spec.statements = body.statements;
   spec.result = body.result;
-  spec.keeps_zero = body_keeps_zero(fused);
+  // A scalar operand is not zero in the lanes beyond the last channel.
+  const bool scalar = std::any_of(spec.operands.begin(), spec.operands.end(), [](const PackedOperand& operand) {
+    return operand.access == PackedOperand::Access::Scalar;
+  });
+  spec.keeps_zero = body_keeps_zero(fused) && !scalar;
   spec.flops_per_element = static_cast<double>(fused.body.size());
   if (reuse) lowering.set_storage(node.outputs[0], reuse);
   spec.out = reuse ? reuse : lowering.make_storage(node.outputs[0], node);

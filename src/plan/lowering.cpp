@@ -7,8 +7,8 @@
 
 namespace gyrus {
 
-Lowering::Lowering(const Graph& graph, const Limits& limits)
-    : graph_(graph), builder_(limits), storage_(graph.value_count()), last_use_(graph.value_count(), -1) {
+Lowering::Lowering(const Graph& graph, const Limits& limits, const PlanOptions& options)
+    : graph_(graph), builder_(limits), options_(options), storage_(graph.value_count()), last_use_(graph.value_count(), -1) {
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     for (ValueId id : graph.nodes()[n].inputs) last_use_[id] = static_cast<int64_t>(n);
   for (const Port& output : graph.outputs()) last_use_[output.value] = INT64_MAX;

@@ -6,6 +6,7 @@
 
 #include "graph/graph.h"
 #include "plan/builder.h"
+#include "plan/planner.h"
 #include "plan/storage.h"
 
 // How nodes become dispatches. Every lowering cuts its work with the same few tools: windows of storages, narrowing of
@@ -17,11 +18,12 @@ using StoragePtr = std::shared_ptr<const Storage>;
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const Limits& limits);
+  Lowering(const Graph& graph, const Limits& limits, const PlanOptions& options);
 
   const Graph& graph() const { return graph_; }
   PlanBuilder& builder() { return builder_; }
   const Limits& limits() const { return builder_.limits(); }
+  const PlanOptions& options() const { return options_; }
 
   // Where a value lies; constants are laid down on first use.
   StoragePtr storage(ValueId id);
@@ -40,6 +42,7 @@ class Lowering {
   StoragePtr make_constant(ValueId id);
   const Graph& graph_;
   PlanBuilder builder_;
+  PlanOptions options_;
   std::vector<StoragePtr> storage_;
   std::vector<int64_t> last_use_;                     // node of each value; a large number for outputs
   std::map<const Storage*, int64_t> storage_last_use_;

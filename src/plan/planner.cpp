@@ -70,8 +70,14 @@ Limits needs_of(const Plan& plan, const Limits& limits) {
 
 }  // namespace
 
-Plan make_plan(const Graph& graph, const Limits& limits) {
-  Lowering lowering(graph, limits);
+PlanOptions software_options() {
+  PlanOptions options;
+  options.conv = {64, 8, 2, false, false};
+  return options;
+}
+
+Plan make_plan(const Graph& graph, const Limits& limits, const PlanOptions& options) {
+  Lowering lowering(graph, limits, options);
   std::vector<PlanPort> inputs;
   std::vector<PlanPort> outputs;
   for (const Port& input : graph.inputs()) {

@@ -7,8 +7,27 @@
 
 namespace gyrus {
 
+// The shape of convolution kernels. Results differ between shapes only where sums of statistics are taken in another
+// order.
+struct ConvTuning {
+  uint32_t workgroup = 128;
+  uint32_t registers = 16;      // vec4 sums that one thread holds: voxels × quads of output channels
+  uint32_t quads = 4;           // of output channels in one thread, at most
+  bool stage_weights = true;    // in workgroup memory
+  bool gather_statistics = true;  // in the convolution, else in a pass of its own
+  bool operator==(const ConvTuning&) const = default;
+};
+
+struct PlanOptions {
+  ConvTuning conv;
+};
+
+// Good defaults for a software adapter, where threads are lanes of a CPU's vector registers: few sums at a time, and
+// no barriers, which cost it more than reads.
+PlanOptions software_options();
+
 // Turns a graph that went through the passes into a plan that keeps the limits: a pure function of its arguments.
 // Throws OverLimits where no cutting makes it fit, naming the node.
-Plan make_plan(const Graph& graph, const Limits& limits);
+Plan make_plan(const Graph& graph, const Limits& limits, const PlanOptions& options = {});
 
 }  // namespace gyrus

@@ -59,7 +59,7 @@ class Crops : public testing::TestWithParam<std::tuple<std::string, std::string>
     NetworkOptions options;
     options.input = DType::U8;
     options.output = output;
-    const Plan plan = make_plan(optimize(network_graph(model_, spatial_, options), precision), limits);
+    const Plan plan = make_plan(optimize(network_graph(model_, spatial_, options), precision), limits, software_options());
     check(plan, limits);
     Executor executor(test_device(), plan);
     EXPECT_EQ(executor.allocated_bytes(), plan.peak_bytes());
