@@ -9,22 +9,26 @@ namespace gyrus {
 
 namespace {
 
-// Both directions are, for every y, the transpose of an X×Z matrix; tiles keep the strided side within the cache.
-constexpr int64_t kTile = 32;
+// Both directions are, for every y, the transpose of an X×Z matrix. A tile goes through a small buffer, read and
+// written by rows: rows of a cube lie a power of two apart, and reading down a column would evict them from the cache.
+constexpr int64_t kTile = 64;
 
 // out[(x*Y + y)*Z + z] = convert(in[x + X*(y + Y*z)])
 template <class In, class Out, class F>
 void files_to_networks(const In* in, Out* out, const Dims& dims, F convert) {
   const int64_t nx = dims[0], ny = dims[1], nz = dims[2];
-  parallel_ranges(ny, 8, [&](int64_t begin, int64_t end) {
-    for (int64_t x0 = 0; x0 < nx; x0 += kTile) {
-      const int64_t x1 = std::min(nx, x0 + kTile);
-      for (int64_t y = begin; y < end; ++y)
-        for (int64_t z0 = 0; z0 < nz; z0 += kTile)
-          for (int64_t x = x0; x < x1; ++x)
-            for (int64_t z = z0; z < std::min(nz, z0 + kTile); ++z)
-              out[(x * ny + y) * nz + z] = convert(in[x + nx * (y + ny * z)]);
-    }
+  parallel_ranges(ny, 4, [&](int64_t begin, int64_t end) {
+    Out tile[kTile][kTile + 1];  // [x][z]
+    for (int64_t y = begin; y < end; ++y)
+      for (int64_t x0 = 0; x0 < nx; x0 += kTile)
+        for (int64_t z0 = 0; z0 < nz; z0 += kTile) {
+          const int64_t width = std::min(kTile, nx - x0), depth = std::min(kTile, nz - z0);
+          for (int64_t z = 0; z < depth; ++z) {
+            const In* from = in + x0 + nx * (y + ny * (z0 + z));
+            for (int64_t x = 0; x < width; ++x) tile[x][z] = convert(from[x]);
+          }
+          for (int64_t x = 0; x < width; ++x) std::copy(tile[x], tile[x] + depth, out + ((x0 + x) * ny + y) * nz + z0);
+        }
   });
 }
 
