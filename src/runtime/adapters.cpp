@@ -11,9 +11,11 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <set>
 
 #if defined(__linux__)
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 #endif
 
@@ -201,6 +203,22 @@ void discover_hidden_drivers(AdapterRegistry& registry) {
       if (std::filesystem::exists(file)) return discover_with_driver(registry, file);
 }
 
+std::set<std::string> loaded_libraries() {
+  std::set<std::string> names;
+  const auto add = [](dl_phdr_info* info, size_t, void* out) {
+    if (info->dlpi_name && *info->dlpi_name) static_cast<std::set<std::string>*>(out)->insert(info->dlpi_name);
+    return 0;
+  };
+  dl_iterate_phdr(add, &names);
+  return names;
+}
+
+// Drivers are not made to be unloaded: they leave memory and exit handlers behind, and a second load meets them.
+void keep_loaded(const std::set<std::string>& before) {
+  for (const std::string& name : loaded_libraries())
+    if (!before.count(name)) dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 void prepare_environment() {
   // Mesa prints a warning without it; the value is not used for anything else.
   if (!std::getenv("XDG_RUNTIME_DIR")) setenv("XDG_RUNTIME_DIR", "/tmp", 1);
@@ -208,14 +226,18 @@ void prepare_environment() {
 }
 #else
 void discover_hidden_drivers(AdapterRegistry&) {}
+std::set<std::string> loaded_libraries() { return {}; }
+void keep_loaded(const std::set<std::string>&) {}
 void prepare_environment() {}
 #endif
 
 std::shared_ptr<AdapterRegistry> find_adapters() {
   auto registry = std::make_shared<AdapterRegistry>();
   prepare_environment();
+  const auto before = loaded_libraries();
   discover(*registry);
   discover_hidden_drivers(*registry);
+  keep_loaded(before);
   auto& adapters = registry->adapters;
   std::stable_sort(adapters.begin(), adapters.end(),
                    [](const Adapter& a, const Adapter& b) { return a.info.type < b.info.type; });

@@ -110,8 +110,10 @@ Handle<WGPUComputePassEncoder> Runner::begin_pass(WGPUCommandEncoder encoder, si
     while (pass_end < end && is_dispatch(pass_end)) ++pass_end;
     const bool first = step == dispatches_.front();
     const bool last = dispatches_.back() < pass_end;
-    writes = timestamps_->writes(first ? 0 : Timestamps::kNone, last ? 1 : Timestamps::kNone);
-    if (first || last) descriptor.timestampWrites = &writes;
+    if (first || last) {
+      writes = timestamps_->writes(first ? 0 : Timestamps::kNone, last ? 1 : Timestamps::kNone);
+      descriptor.timestampWrites = &writes;
+    }
   }
   return Handle<WGPUComputePassEncoder>(wgpuCommandEncoderBeginComputePass(encoder, &descriptor));
 }

@@ -50,10 +50,10 @@ TEST(RuntimeExecutor, ReturnsCapturesAndWeights) {
 }
 
 TEST(RuntimeExecutor, MovesMoreThanTheStagingHolds) {
-  // 24 Mi floats: 96 MiB each way, over several turns of both staging buffers.
-  constexpr uint32_t kCount = (24u << 20) + 12;
+  // 9 Mi floats: 36 MiB each way, over several turns of both staging buffers.
+  constexpr uint32_t kCount = (9u << 20) + 12;
   DeviceOptions device_options = test_options();
-  Plan plan = chain_plan(kCount, 5u << 20, 65535);
+  Plan plan = chain_plan(kCount, 2u << 20, 65535);
   Executor executor(open_device(device_options), plan);
   const Tensor x = ramp(kCount);
   const Tensor y = executor.run({{"x", x}}).outputs.at("y");
@@ -62,8 +62,8 @@ TEST(RuntimeExecutor, MovesMoreThanTheStagingHolds) {
 }
 
 TEST(RuntimeExecutor, StagingIsBounded) {
-  Executor executor(test_device(), chain_plan(24u << 20, 64, 65535));
-  for (int i = 0; i < 3; ++i) executor.run({{"x", ramp(24u << 20)}});
+  Executor executor(test_device(), chain_plan(9u << 20, 64, 65535));
+  for (int i = 0; i < 3; ++i) executor.run({{"x", ramp(9u << 20)}});
   EXPECT_LE(test_device().staging_bytes(), 64u << 20);
 }
 
