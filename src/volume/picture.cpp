@@ -92,25 +92,104 @@ void draw_legend(Image& image, int x, int y, int width, const std::vector<Legend
   }
 }
 
-SliceStyle style_of(const Volume& scan, const AnatomicalGrid& grid, const Box& box, double opacity) {
+double longest_side(const AnatomicalGrid& grid, const Box& box) {
+  double longest = 1;  // mm
+  for (size_t i = 0; i < 3; ++i)
+    longest = std::max(longest, static_cast<double>(box.last[i] - box.first[i] + 1) * grid.spacing[i]);
+  return longest;
+}
+
+SliceStyle style_of(const Volume& scan, const AnatomicalGrid& grid, const Box& box, double opacity, int side) {
   SliceStyle style;
   style.black = quantile(scan, 0.01);
   style.white = quantile(scan, 0.995);
   style.opacity = opacity;
-  double longest = 1;  // mm
-  for (size_t i = 0; i < 3; ++i)
-    longest = std::max(longest, static_cast<double>(box.last[i] - box.first[i] + 1) * grid.spacing[i]);
-  style.pixels_per_mm = kPanelSide / longest;
+  style.pixels_per_mm = side / longest_side(grid, box);
   return style;
 }
 
+// The table with only the labels that occur; those it lacks get a default name and colour.
+LabelTable occurring(const Volume& labels, const LabelTable& table) {
+  std::vector<bool> seen(65536);
+  for (int64_t i = 0; i < labels.voxels(); ++i) {
+    const double value = labels.type == VoxelType::U8 ? labels.as<uint8_t>()[i] : value_at(labels, i);
+    if (value > 0 && value < 65536) seen[static_cast<size_t>(value)] = true;
+  }
+  LabelTable out;
+  for (const LabelEntry& entry : table.entries)
+    if (entry.value >= 0 && entry.value < 65536 && seen[static_cast<size_t>(entry.value)]) {
+      out.entries.push_back(entry);
+      seen[static_cast<size_t>(entry.value)] = false;
+    }
+  const LabelTable defaults = default_labels(256);
+  for (size_t value = 1; value < seen.size(); ++value)
+    if (seen[value])
+      out.entries.push_back(
+          {static_cast<int64_t>(value), cat("label ", value), defaults.entries[1 + (value - 1) % 255].colour});
+  return out;
+}
+
+// Letters at the outer left and right of a row, where they say which side is which.
+void draw_side_letters(Image& image, int y, Plane plane, int left, int right) {
+  const Letters letters = letters_of(plane);
+  draw_letter(image, left, y, letters.left);
+  draw_letter(image, right, y, letters.right);
+}
+
 }  // namespace
+
+Image picture_mosaic(const Volume& scan, const Volume& labels, const LabelTable& table, const MosaicOptions& options) {
+  const AnatomicalGrid grid = anatomical_grid(scan);
+  const Box head = head_box(scan, grid), part = label_box(labels, grid);
+  const LabelTable shown = occurring(labels, table);
+  // What is shown: the labelled part with some of what surrounds it, within the head.
+  Box box;
+  for (size_t i = 0; i < 3; ++i) {
+    box.first[i] = std::max(head.first[i], part.first[i]);
+    box.last[i] = std::min(head.last[i], part.last[i]);
+    if (box.first[i] >= box.last[i]) box = head;
+  }
+  const SliceStyle style = style_of(scan, grid, box, options.opacity, options.tile_height);
+  constexpr Plane kPlanes[3] = {Plane::Axial, Plane::Coronal, Plane::Sagittal};
+  std::vector<std::vector<Image>> rows;
+  int tile_width = 0;
+  for (Plane plane : kPlanes) {
+    std::vector<Image>& row = rows.emplace_back();
+    const auto axis = static_cast<size_t>(plane);
+    const auto first = static_cast<double>(box.first[axis]), last = static_cast<double>(box.last[axis]);
+    for (int i = 0; i < options.columns; ++i) {
+      // Away from both ends, where little is to be seen; from left to right, back to front, bottom to top.
+      const double t = 0.12 + 0.76 * (i + 0.5) / options.columns;
+      row.push_back(draw_slice(scan, &labels, shown, grid, box, plane, std::lround(first + t * (last - first)), style));
+      tile_width = std::max(tile_width, row.back().width);
+    }
+  }
+  const int width = 2 * kGap + options.columns * (tile_width + 4) - 4;
+  const std::vector<LegendEntry> legend = options.legend ? legend_of(shown, {}) : std::vector<LegendEntry>();
+  const int title = options.title.empty() ? 0 : kGlyphHeight + kGap;
+  int height = kGap + title;
+  for (const auto& row : rows) height += row[0].height + kGap;
+  Image image(width, height + legend_height(legend, width - 2 * kGap) + (legend.empty() ? 0 : kGap / 2), kPaper);
+  if (title > 0) draw_text(image, kGap, kGap, options.title, kFaint);
+  int y = kGap + title;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (int i = 0; i < options.columns; ++i) {
+      const Image& tile = rows[r][static_cast<size_t>(i)];
+      paste(image, kGap + i * (tile_width + 4) + (tile_width - tile.width) / 2, y, tile);
+    }
+    const int margin = (tile_width - rows[r][0].width) / 2;
+    draw_side_letters(image, y + 4, kPlanes[r], kGap + margin + 4, kGap + margin + rows[r][0].width - kGlyphWidth - 2);
+    y += rows[r][0].height + kGap;
+  }
+  draw_legend(image, kGap, y, width - 2 * kGap, legend);
+  return image;
+}
 
 Image picture_of_slices(const Volume& scan, const Volume& labels, const LabelTable& table,
                         const PictureOptions& options) {
   const AnatomicalGrid grid = anatomical_grid(scan);
   const Box box = head_box(scan, grid);
-  const SliceStyle style = style_of(scan, grid, box, options.opacity);
+  const SliceStyle style = style_of(scan, grid, box, options.opacity, kPanelSide);
   const std::array<int64_t, 3> slices = telling_slices(labels, grid);
   constexpr Plane kPlanes[3] = {Plane::Axial, Plane::Coronal, Plane::Sagittal};
   std::array<std::array<Image, 3>, 2> panels;

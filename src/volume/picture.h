@@ -20,4 +20,17 @@ struct PictureOptions {
 Image picture_of_slices(const Volume& scan, const Volume& labels, const LabelTable& table,
                         const PictureOptions& options = {});
 
+struct MosaicOptions {
+  std::string title;
+  int columns = 6;        // slices of each plane
+  int tile_height = 200;  // pixels, of the tallest slice
+  double opacity = 0.5;
+  bool legend = true;
+};
+
+// Rows of axial, coronal and sagittal slices through the labelled part, with the labels in colours and a legend of
+// those that occur.
+Image picture_mosaic(const Volume& scan, const Volume& labels, const LabelTable& table,
+                     const MosaicOptions& options = {});
+
 }  // namespace gyrus

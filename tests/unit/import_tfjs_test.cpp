@@ -217,9 +217,9 @@ TEST(Tfjs, NamesWhatItDoesNotKnow) {
                           const std::vector<NamedFloats>& weights = {}) {
     expect_error(ErrorCode::Unsupported, part, [&] { read(one_layer(class_name, config, weights)); });
   };
-  refused("layer 'x' (MaxPooling3D): gyrus does not know this layer", "MaxPooling3D", json::object());
-  refused("layer 'x' (Conv2D): gyrus does not know this layer", "Conv2D", json::object());
-  refused("layer 'x' (Activation): unknown activation 'selu'", "Activation", {{"activation", "selu"}});
+  refused("layer 'x' of class 'MaxPooling3D': gyrus does not know this layer", "MaxPooling3D", json::object());
+  refused("layer 'x' of class 'Conv2D': gyrus does not know this layer", "Conv2D", json::object());
+  refused("layer 'x' of class 'Activation': unknown activation 'selu'", "Activation", {{"activation", "selu"}});
   refused("max_value is not supported", "ReLU", {{"max_value", 6}});
   refused("threshold is not supported", "ReLU", {{"threshold", 1}});
   refused("axis 1, which is not the channels", "Softmax", {{"axis", 1}});
@@ -228,6 +228,7 @@ TEST(Tfjs, NamesWhatItDoesNotKnow) {
   refused("padding 'causal'", "Conv3D",
           {{"filters", 1}, {"kernel_size", 1}, {"padding", "causal"}, {"use_bias", false}},
           {ramp("x/kernel", {1, 1, 1, 2, 1})});
+  refused("layer 'x' of class 'a?b'", "a\nb", json::object());
   refused("joins fewer than two", "Add", json::object());
 
   TfjsModel model = make_tfjs();
@@ -281,6 +282,8 @@ TEST(Tfjs, NothingMissingNothingLeftOver) {
   refused("output layer 'c9' is missing", [](TfjsModel& m) {
     m.json["modelTopology"]["model_config"]["config"]["output_layers"] = {{"c9", 0, 0}};
   });
+  refused("'name' is not a printable name", [](TfjsModel& m) { layers_of(m.json)[1]["name"] = "c\n1"; });
+  refused("a tensor is named 'c?'", [](TfjsModel& m) { weights_of(m.json)[0]["name"] = "c\n"; });
   refused("'weightsManifest' is missing", [](TfjsModel& m) { m.json.erase("weightsManifest"); });
   refused("a model of 0 layers", [](TfjsModel& m) { layers_of(m.json) = json::array(); });
   refused("holds NaN", [](TfjsModel& m) {

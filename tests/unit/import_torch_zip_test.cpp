@@ -145,6 +145,7 @@ TEST(TorchZip, RefusesTensorsOutsideTheirStorage) {
       {6, 0, {2}, {huge}, ErrorCode::InvalidModel, "reaches beyond its storage"},
       {6, 0, {huge, huge}, {0, 0}, ErrorCode::Unsupported, "expanded view"},
       {6, 0, {4, 3}, {0, 1}, ErrorCode::Unsupported, "expanded view"},
+      {6, 0, {huge, huge, 0}, {0, 0, 0}, ErrorCode::Unsupported, "is empty"},
       {7, 0, {6}, {1}, ErrorCode::InvalidModel, "24 bytes, not 7 elements"},
       {5, 0, {5}, {1}, ErrorCode::InvalidModel, "24 bytes, not 5 elements"},
       {huge, 0, {6}, {1}, ErrorCode::InvalidModel, "24 bytes, not"},
