@@ -14,6 +14,7 @@
 //
 // A range is [buffer, offset, size], in bytes. Every key must be there and no other.
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -31,9 +32,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "gyrus-plan-1";
 
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+
+// What the file says may end up in the message, which is to stay one line.
 template <class... Args>
 [[noreturn]] void invalid(const Args&... message) {
-  fail(ErrorCode::InvalidInput, "plan", message...);
+  std::string text = cat(message...);
+  std::replace_if(text.begin(), text.end(), is_control, ' ');
+  fail(ErrorCode::InvalidInput, "plan", text);
 }
 
 // ---- names, the same for writing and reading ----
@@ -173,6 +179,12 @@ void read(const Json& json, const std::string& where, std::string& value) {
   value = json.get<std::string>();
 }
 
+// A name or label: later messages show it, so it has no line ends.
+void read_label(const Json& json, const std::string& where, std::string& value) {
+  read(json, where, value);
+  if (std::any_of(value.begin(), value.end(), is_control)) invalid(where, " has control characters");
+}
+
 void read(const Json& json, const std::string& where, bool& value) {
   if (!json.is_boolean()) invalid(where, " is not true or false");
   value = json.get<bool>();
@@ -279,7 +291,7 @@ void read(const Json& json, const std::string& where, Features& features) {
 
 void read(const Json& json, const std::string& where, PlanBuffer& buffer) {
   Object object(json, where);
-  read(object.at("label"), object.path("label"), buffer.label);
+  read_label(object.at("label"), object.path("label"), buffer.label);
   read(object.at("size"), object.path("size"), buffer.size);
   read_name(object.at("kind"), object.path("kind"), kBufferKinds, buffer.kind);
   read(object.at("dataOffset"), object.path("dataOffset"), buffer.data_offset);
@@ -288,8 +300,8 @@ void read(const Json& json, const std::string& where, PlanBuffer& buffer) {
 
 void read(const Json& json, const std::string& where, PlanKernel& kernel) {
   Object object(json, where);
-  read(object.at("name"), object.path("name"), kernel.name);
-  read(object.at("entry"), object.path("entry"), kernel.entry);
+  read_label(object.at("name"), object.path("name"), kernel.name);
+  read_label(object.at("entry"), object.path("entry"), kernel.entry);
   read(object.at("workgroupSize"), object.path("workgroupSize"), kernel.workgroup_size);
   read(object.at("bindings"), object.path("bindings"), kernel.bindings);
   read(object.at("wgsl"), object.path("wgsl"), kernel.wgsl);
@@ -298,7 +310,7 @@ void read(const Json& json, const std::string& where, PlanKernel& kernel) {
 
 Dispatch read_dispatch(Object& object) {
   Dispatch dispatch;
-  read(object.at("label"), object.path("label"), dispatch.label);
+  read_label(object.at("label"), object.path("label"), dispatch.label);
   read(object.at("kernel"), object.path("kernel"), dispatch.kernel);
   read(object.at("groups"), object.path("groups"), dispatch.groups);
   read(object.at("bindings"), object.path("bindings"), dispatch.bindings);
@@ -332,7 +344,7 @@ void read(const Json& json, const std::string& where, Step& step) {
 
 void read(const Json& json, const std::string& where, PlanPort& port) {
   Object object(json, where);
-  read(object.at("name"), object.path("name"), port.name);
+  read_label(object.at("name"), object.path("name"), port.name);
   read_name(object.at("dtype"), object.path("dtype"), kDTypes, port.dtype);
   read(object.at("shape"), object.path("shape"), port.shape);
   read(object.at("pieces"), object.path("pieces"), port.pieces);
