@@ -17,11 +17,21 @@ inline Bytes bytes_of(const std::vector<std::byte>& data) { return {data.data(),
 inline Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::byte*>(text.data()), text.size()}; }
 inline std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
+inline bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+// Whether a name from a file may go into graphs and messages: not empty, on one line.
+inline bool is_good_name(std::string_view name) {
+  for (const char c : name) {
+    if (is_control(c)) return false;
+  }
+  return !name.empty();
+}
+
 // A name from a file, fit for an error message: in quotes, on one line, at most 80 characters.
 inline std::string in_quotes(std::string_view name) {
   constexpr size_t kLongest = 80;
   std::string out = "'";
-  for (const char c : name.substr(0, kLongest)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  for (const char c : name.substr(0, kLongest)) out += is_control(c) ? '?' : c;
   return out + (name.size() > kLongest ? "…'" : "'");
 }
 

@@ -260,8 +260,7 @@ Network read_layer_list(const Json& json, const std::string& json_subject, const
   const bool hidden_bias = conv.bias.tensor != nullptr;
   const NormKind kind = norm_kind(weights, naming.norm(0));
 
-  // Groups above this make the product below overflow; no image has so many channels.
-  if (conv.groups > (1 << 20)) list.layers[0].json.bad("groups", "a sensible number");
+  // No overflow: groups is at most first[0], and the extents of a tensor multiply to less than 2^48.
   Network network(subject, spatial_rank, first[1] * conv.groups);
   size_t x = network.image();
   for (size_t i = 0; i < n; ++i) {

@@ -93,6 +93,7 @@ bool convert_element(FileType type, const std::byte* from, Tensor& tensor, size_
 }  // namespace
 
 void StateDict::add(const std::string& name, Tensor tensor, const std::string& subject) {
+  if (!is_good_name(name)) fail(ErrorCode::InvalidModel, subject, "a tensor is named ", in_quotes(name));
   if (!by_name_.emplace(name, entries_.size()).second) {
     fail(ErrorCode::InvalidModel, subject, "tensor ", in_quotes(name), " is there twice");
   }
@@ -106,7 +107,7 @@ const NamedTensor* StateDict::find(const std::string& name) const {
 
 void StateDict::strip(const std::string& prefix) {
   for (const NamedTensor& entry : entries_) {
-    if (entry.name.compare(0, prefix.size(), prefix) != 0) return;
+    if (entry.name.size() <= prefix.size() || entry.name.compare(0, prefix.size(), prefix) != 0) return;
   }
   by_name_.clear();
   for (size_t i = 0; i < entries_.size(); ++i) {

@@ -18,7 +18,7 @@ struct NamedTensor {
 // unsigned ones u32, bytes and booleans u8.
 class StateDict {
  public:
-  // Throws InvalidModel("[subject] …") where the name is there already.
+  // Throws InvalidModel("[subject] …") where the name is there already, empty or not printable.
   void add(const std::string& name, Tensor tensor, const std::string& subject);
   const NamedTensor* find(const std::string& name) const;  // null where there is none
   const std::vector<NamedTensor>& entries() const { return entries_; }

@@ -107,7 +107,7 @@ uint64_t check_tensor(const PickleValue& tensor, uint64_t available, const std::
   for (size_t axis = 0; axis < tensor.shape.size(); ++axis) {
     const uint64_t extent = static_cast<uint64_t>(tensor.shape[axis]);
     const uint64_t stride = static_cast<uint64_t>(tensor.strides[axis]);
-    if (extent == 0) return 0;
+    if (extent == 0) fail(ErrorCode::Unsupported, subject, "tensor ", in_quotes(name), " is empty");
     count = count > available / extent ? available + 1 : count * extent;
     if (extent == 1 || stride == 0 || last >= available) continue;
     last = extent - 1 > (available - last) / stride ? available : last + (extent - 1) * stride;
