@@ -40,8 +40,9 @@ std::string_view take_block(std::string_view& rest, const std::string& name) {
     if (tag == std::string_view::npos) fail(ErrorCode::InvalidGraph, "kernel", "block '", name, "' is never closed");
     const size_t end = rest.find(kClose, tag);
     const std::string_view inner = rest.substr(tag + 2, end - tag - 2);
-    const bool opens = (inner[0] == '#' || inner[0] == '^') ? inner.substr(1) == name
-                                                           : inner[0] == '@' && inner.substr(1, inner.find('=') - 1) == name;
+    const bool opens = (inner[0] == '#' || inner[0] == '^')
+                           ? inner.substr(1) == name
+                           : inner[0] == '@' && inner.substr(1, inner.find('=') - 1) == name;
     if (opens) ++depth;
     if (inner[0] == '/' && inner.substr(1) == name) --depth;
     at = end + 2;

@@ -74,7 +74,8 @@ const Node* foldable_conv(const Graph& graph, ValueId id) {
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
     if (node->outputs.empty() || node->outputs[0] != id) continue;
     if (node->op != "conv" || !node->body.empty() || node->attrs.integer("stats", 0) != 0) return nullptr;
-    const bool constant = graph.is_constant(node->inputs[1]) && (node->inputs.size() < 3 || graph.is_constant(node->inputs[2]));
+    const bool constant =
+        graph.is_constant(node->inputs[1]) && (node->inputs.size() < 3 || graph.is_constant(node->inputs[2]));
     return constant ? &*node : nullptr;
   }
   return nullptr;

@@ -70,8 +70,10 @@ Node merge(const Node& inner, const Node& outer, size_t k) {
   for (const Node& step : second) {
     merged.body.push_back(step);
     for (ValueId& id : merged.body.back().inputs) {
-      if (id >= outer.inputs.size()) id = static_cast<ValueId>(id - outer.inputs.size() + operands + first.size());
-      else id = static_cast<ValueId>(id == k ? inner_result : outer_operands[id]);
+      if (id >= outer.inputs.size())
+        id = static_cast<ValueId>(id - outer.inputs.size() + operands + first.size());
+      else
+        id = static_cast<ValueId>(id == k ? inner_result : outer_operands[id]);
     }
   }
   return merged;
@@ -116,7 +118,8 @@ Graph gather_statistics(const Graph& graph) {
       const std::vector<ValueId> outputs = rewrite.graph().add_node(std::move(conv));
       rewrite.replace(node.outputs[0], outputs[0]);
       for (const Node& reader : graph.nodes())
-        if (reader.op == "norm_stats" && reader.inputs[0] == node.outputs[0]) rewrite.replace(reader.outputs[0], outputs[1]);
+        if (reader.op == "norm_stats" && reader.inputs[0] == node.outputs[0])
+          rewrite.replace(reader.outputs[0], outputs[1]);
     } else if (node.op == "norm_stats" && made_by[node.inputs[0]] >= 0 && wants_stats[made_by[node.inputs[0]]]) {
       continue;  // its result comes from the convolution
     } else {

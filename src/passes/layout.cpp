@@ -16,7 +16,8 @@ class LayoutPass {
 
   Graph run() {
     for (const Node& node : rewrite_.old().nodes()) visit(node);
-    for (const Port& output : rewrite_.old().outputs()) rewrite_.replace(output.value, as(rewrite_(output.value), Layout::Plain));
+    for (const Port& output : rewrite_.old().outputs())
+      rewrite_.replace(output.value, as(rewrite_(output.value), Layout::Plain));
     return rewrite_.finish("assign_layout");
   }
 
@@ -29,7 +30,8 @@ class LayoutPass {
     const auto key = std::make_pair(id, layout);
     const auto found = repacked_.find(key);
     if (found != repacked_.end()) return found->second;
-    const ValueId made = graph().add("repack", {id}, {{"to", std::string(layout == Layout::Packed ? "packed" : "plain")}});
+    const ValueId made =
+        graph().add("repack", {id}, {{"to", std::string(layout == Layout::Packed ? "packed" : "plain")}});
     TensorType type = graph().type(id);
     type.layout = layout;
     graph().set_type(made, type);
@@ -60,12 +62,8 @@ class LayoutPass {
       case KernelFamily::ConvArgmax:
         inputs[0] = as(inputs[0], Layout::Packed);
         return emit(node, inputs, Layout::Plain);
-      case KernelFamily::NormStats:
-        inputs[0] = as(inputs[0], Layout::Packed);
-        return emit(node, inputs, Layout::Plain);
-      case KernelFamily::Norm:
-        inputs[0] = as(inputs[0], Layout::Packed);
-        return emit(node, inputs, Layout::Packed);
+      case KernelFamily::NormStats: inputs[0] = as(inputs[0], Layout::Packed); return emit(node, inputs, Layout::Plain);
+      case KernelFamily::Norm: inputs[0] = as(inputs[0], Layout::Packed); return emit(node, inputs, Layout::Packed);
       case KernelFamily::Elementwise:
         if (follows_packed(node, inputs)) return visit_packed_elementwise(node, inputs);
         return visit_plain(node, inputs);

@@ -31,7 +31,6 @@ Graph assign_layout(const Graph& graph);
 // Stores packed feature maps in halves where asked.
 Graph assign_precision(const Graph& graph, Precision precision);
 
-
 // Runs all passes; `observer` (optional) sees the graph after each.
 Graph optimize(const Graph& graph, Precision precision,
                const std::function<void(const std::string& pass, const Graph&)>& observer = {});

@@ -36,7 +36,8 @@ std::string Params::declaration() const {
 
 uint32_t PlanBuilder::add_buffer(const std::string& label, uint64_t bytes) {
   if (bytes > limits_.max_buffer_size)
-    fail(ErrorCode::OverLimits, label, "needs a buffer of ", bytes, " bytes; the device allows ", limits_.max_buffer_size);
+    fail(ErrorCode::OverLimits, label, "needs a buffer of ", bytes, " bytes; the device allows ",
+         limits_.max_buffer_size);
   plan_.buffers.push_back({label, std::max<uint64_t>(4, round_up(bytes, 4)), BufferKind::Storage, 0});
   lifetimes_.emplace_back();
   contents_.emplace_back();
@@ -58,14 +59,16 @@ BufferRange PlanBuilder::add_constant(const std::vector<std::byte>& bytes, const
   std::vector<BufferRange>& alike = constants_[std::hash<std::string_view>{}(view)];
   for (const BufferRange& known : alike) {
     const std::byte* at = contents_[known.buffer].data() + known.offset;
-    if (known.size == std::max<uint64_t>(4, round_up(bytes.size(), 4)) && std::equal(bytes.begin(), bytes.end(), at)) return known;
+    if (known.size == std::max<uint64_t>(4, round_up(bytes.size(), 4)) && std::equal(bytes.begin(), bytes.end(), at))
+      return known;
   }
   const uint64_t size = std::max<uint64_t>(4, round_up(bytes.size(), 4));
   const uint64_t aligned = round_up(size, limits_.min_storage_buffer_offset_alignment);
   const bool fresh = open_constants_ == ~0u || contents_[open_constants_].size() + size > limits_.max_buffer_size;
   if (fresh) {
     if (size > limits_.max_buffer_size)
-      fail(ErrorCode::OverLimits, label, "constant of ", size, " bytes is over the buffer limit of ", limits_.max_buffer_size);
+      fail(ErrorCode::OverLimits, label, "constant of ", size, " bytes is over the buffer limit of ",
+           limits_.max_buffer_size);
     open_constants_ = add_buffer("weights", 4);
     plan_.buffers[open_constants_].kind = BufferKind::Weights;
   }
@@ -123,8 +126,10 @@ void PlanBuilder::touch(const BufferRange& range) {
 void PlanBuilder::mark(const Storage& storage, bool start) {
   for (const Chunk& chunk : storage.chunks) {
     Lifetime& life = lifetimes_.at(chunk.buffer);
-    if (start) life.first = -1;
-    else life.last = INT64_MAX;
+    if (start)
+      life.first = -1;
+    else
+      life.last = INT64_MAX;
   }
 }
 

@@ -15,7 +15,7 @@ class Params {
  public:
   void add(const std::string& name, uint64_t value);
   void add_float(const std::string& name, float value);  // its bits; the kernel says bitcast<f32>
-  std::string declaration() const;                        // "struct Params { … }" and its binding 0
+  std::string declaration() const;                       // "struct Params { … }" and its binding 0
   const std::vector<uint32_t>& words() const { return words_; }
 
  private:
@@ -79,7 +79,7 @@ class PlanBuilder {
   std::map<std::string, uint32_t> kernels_;
   std::map<std::vector<uint32_t>, BufferRange> params_;
   std::map<size_t, std::vector<BufferRange>> constants_;  // by hash of their bytes: equal ones are stored once
-  std::vector<std::vector<std::byte>> contents_;  // of each buffer: constants and parameters
+  std::vector<std::vector<std::byte>> contents_;          // of each buffer: constants and parameters
   uint32_t open_constants_ = ~0u;
   uint32_t open_params_ = ~0u;
   std::vector<uint32_t> final_;

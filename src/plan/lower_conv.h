@@ -45,15 +45,20 @@ struct PackedConv {
   bool keeps_zero = true;
   std::string label;
 };
-
+// All planes of the first image of a conv or conv_argmax node; `out` and the epilogue are still empty.
+PackedConv packed_conv(Lowering& lowering, const Node& node, const Shape& out_shape);
 
 // Emits the dispatches. With `stats`: fills it where the convolution could gather them, else leaves its parts 0.
 void emit_packed_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats);
 
+// A convolution over plain tensors: channels in groups, or weights computed at run time.
+void lower_plain_conv(Lowering& lowering, const Node& node);
+
 // Merges the parts of one image into its rows of the statistics [N,C,2].
-void emit_norm_finalize(Lowering& lowering, const StatsTarget& target, int64_t image, int64_t channels, const Storage& out,
-                        const std::string& label);
+void emit_norm_finalize(Lowering& lowering, const StatsTarget& target, int64_t image, int64_t channels,
+                        const Storage& out, const std::string& label);
 // Gathers the parts of one image from a packed tensor in memory.
-StatsTarget emit_norm_partials(Lowering& lowering, const Storage& x, int64_t image, int64_t channels, const std::string& label);
+StatsTarget emit_norm_partials(Lowering& lowering, const Storage& x, int64_t image, int64_t channels,
+                               const std::string& label);
 
 }  // namespace gyrus

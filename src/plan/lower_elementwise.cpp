@@ -28,8 +28,6 @@ std::string kernel_name(const Node& fused) {
   return name;
 }
 
-std::string label_of(const Node& node) { return node.label.empty() ? node.op : node.label; }
-
 // Reads a broadcast operand by the coordinates of the result.
 std::string broadcast_index(const Shape& from, const Shape& to) {
   const std::vector<int64_t> strides = broadcast_strides(from, to);
@@ -54,9 +52,12 @@ void lower_packed(Lowering& lowering, const Node& node, const Node& fused) {
     operand.storage = lowering.storage(id);
     operand.name = cat("x", k);
     const Shape& shape = graph.type(id).shape;
-    if (shape == type.shape) operand.access = PackedOperand::Access::Same;
-    else if (element_count(shape) == 1) operand.access = PackedOperand::Access::Scalar;
-    else operand.access = PackedOperand::Access::Channel;
+    if (shape == type.shape)
+      operand.access = PackedOperand::Access::Same;
+    else if (element_count(shape) == 1)
+      operand.access = PackedOperand::Access::Scalar;
+    else
+      operand.access = PackedOperand::Access::Channel;
     const bool same = operand.access == PackedOperand::Access::Same && operand.storage->dtype == type.dtype;
     if (same && !reuse && lowering.may_overwrite(id)) reuse = operand.storage;
     names.push_back(operand.name);
@@ -107,8 +108,10 @@ void lower_plain(Lowering& lowering, const Node& node, const Node& fused) {
 
 void lower_elementwise(Lowering& lowering, const Node& node) {
   const Node fused = as_fused(node);
-  if (lowering.graph().type(node.outputs[0]).layout == Layout::Packed) lower_packed(lowering, node, fused);
-  else lower_plain(lowering, node, fused);
+  if (lowering.graph().type(node.outputs[0]).layout == Layout::Packed)
+    lower_packed(lowering, node, fused);
+  else
+    lower_plain(lowering, node, fused);
 }
 
 }  // namespace gyrus

@@ -25,9 +25,12 @@ std::string read_function(size_t k, const Storage& s, bool checked) {
                 scalar_type(s.dtype), "(0);\n  }\n");
   text += cat("  let at = i + P.in", k, "_shift;\n");
   const std::string array = cat("in", k);
-  if (s.dtype == DType::U8) text += "  return (" + array + "[at / 4u] >> (at % 4u * 8u)) & 255u;\n";
-  else if (s.dtype == DType::F16) text += "  return unpack2x16float(" + array + "[at / 2u])[at % 2u];\n";
-  else text += "  return " + array + "[at];\n";
+  if (s.dtype == DType::U8)
+    text += "  return (" + array + "[at / 4u] >> (at % 4u * 8u)) & 255u;\n";
+  else if (s.dtype == DType::F16)
+    text += "  return unpack2x16float(" + array + "[at / 2u])[at % 2u];\n";
+  else
+    text += "  return " + array + "[at];\n";
   return text + "}\n";
 }
 
@@ -54,8 +57,8 @@ std::string element_function(const MapSpec& spec) {
       continue;
     }
     text += cat("  var ", operand.name, " = ", scalar_type(operand.storage->dtype), "(",
-                operand.fill.empty() ? "0" : operand.fill, ");\n  if (", operand.valid, ") {\n    ", operand.name, " = ",
-                read, ";\n  }");
+                operand.fill.empty() ? "0" : operand.fill, ");\n  if (", operand.valid, ") {\n    ", operand.name,
+                " = ", read, ";\n  }");
     text += operand.fill.empty() ? " else {\n    covered = false;\n  }\n" : "\n";
   }
   return text + spec.statements + "  return " + spec.result + ";\n}\n";
@@ -92,7 +95,8 @@ std::string map_text(const MapSpec& spec, const std::vector<Bound>& bound, const
 
 class MapEmitter {
  public:
-  MapEmitter(Lowering& lowering, const MapSpec& spec) : lowering_(lowering), spec_(spec), bound_(spec.operands.size()) {}
+  MapEmitter(Lowering& lowering, const MapSpec& spec)
+      : lowering_(lowering), spec_(spec), bound_(spec.operands.size()) {}
 
   void run() {
     const Storage& out = *spec_.out;
@@ -171,13 +175,13 @@ std::string packed_read(const PackedOperand& operand, size_t k, bool in_place) {
                  unpack_unit(s, raw), ";\n");
     }
     case PackedOperand::Access::Channel:
-      return cat("  let raw_", operand.name, " = ", array, "[(unit / kSlabUnits) % kQuads + P.in", k, "_shift];\n  let ",
-                 operand.name, " = ", unpack_unit(s, "raw_" + operand.name), ";\n");
+      return cat("  let raw_", operand.name, " = ", array, "[(unit / kSlabUnits) % kQuads + P.in", k,
+                 "_shift];\n  let ", operand.name, " = ", unpack_unit(s, "raw_" + operand.name), ";\n");
     case PackedOperand::Access::Slab: {
       std::string text;
       for (uint32_t row = 0; row < operand.rows; ++row)
-        text += cat("  let ", operand.name, row, " = ", array, "[(unit / kSlabUnits) * ", operand.rows, "u + ", row, "u + P.in",
-                    k, "_shift];\n");
+        text += cat("  let ", operand.name, row, " = ", array, "[(unit / kSlabUnits) * ", operand.rows, "u + ", row,
+                    "u + P.in", k, "_shift];\n");
       return text;
     }
     case PackedOperand::Access::Scalar:
@@ -217,7 +221,8 @@ class PackedMapEmitter {
       return;
     }
     if (!fits_window(source, 0, source.units, lowering_.limits()))
-      fail(ErrorCode::OverLimits, spec_.label, "per-channel table of ", source.bytes(), " bytes does not fit a binding");
+      fail(ErrorCode::OverLimits, spec_.label, "per-channel table of ", source.bytes(),
+           " bytes does not fit a binding");
     bound_[k] = window(source, 0, source.units, lowering_.limits());
     bind(k + 1, begin, end);
   }

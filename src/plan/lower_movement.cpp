@@ -29,7 +29,7 @@ std::string within(const std::vector<int64_t>& lo, const std::vector<int64_t>& h
 MapSpec movement(Lowering& lowering, const Node& node) {
   MapSpec spec;
   spec.name = node.op;
-  spec.label = node.label.empty() ? node.op : node.label;
+  spec.label = label_of(node);
   spec.dims = lowering.graph().type(node.outputs[0]).shape;
   spec.result = "x";
   return spec;
@@ -80,8 +80,7 @@ void lower_movement(Lowering& lowering, const Node& node) {
   if (element_count(out) == 0) return;
   if (node.op == "transpose") {
     std::vector<int64_t> moved;
-    for (int64_t axis : node.attrs.integers("perm"))
-      moved.push_back(strides[checked_axis(node, axis, in.size())]);
+    for (int64_t axis : node.attrs.integers("perm")) moved.push_back(strides[checked_axis(node, axis, in.size())]);
     spec.operands = {operand(lowering, node.inputs[0], strided(moved, 0))};
   } else if (node.op == "expand") {
     spec.operands = {operand(lowering, node.inputs[0], strided(broadcast_strides(in, out), 0))};

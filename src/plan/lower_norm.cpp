@@ -11,8 +11,6 @@ namespace {
 constexpr uint64_t kVec4Bytes = 16;
 constexpr uint64_t kUnitsPerLane = 16;  // that one lane of norm_partials reads
 
-std::string label_of(const Node& node) { return node.label.empty() ? node.op : node.label; }
-
 // A workgroup whose stages of `bytes` for each lane fit the workgroup's memory.
 uint32_t staged_workgroup(const Lowering& lowering, uint32_t wanted, uint64_t bytes) {
   uint32_t wg = lowering.workgroup(wanted);
@@ -32,7 +30,8 @@ StoragePtr emit_coefficients(Lowering& lowering, const Node& node, const Shape& 
   const NormAttrs attrs = norm_attrs(node, shape[1]);
   const int64_t quads = ceil_div(shape[1], 4);
   const std::string label = label_of(node);
-  StoragePtr rows = lowering.make_scratch({DType::F32, {shape[0], quads * 4, 3}, Layout::Packed}, label + ".coefficients");
+  StoragePtr rows =
+      lowering.make_scratch({DType::F32, {shape[0], quads * 4, 3}, Layout::Packed}, label + ".coefficients");
   const Window statistics = whole_window(lowering, node.inputs[1], label);
   DispatchSpec d;
   d.name = "norm_coefficients";
@@ -67,14 +66,16 @@ StoragePtr emit_coefficients(Lowering& lowering, const Node& node, const Shape& 
 
 }  // namespace
 
-StatsTarget emit_norm_partials(Lowering& lowering, const Storage& x, int64_t image, int64_t channels, const std::string& label) {
+StatsTarget emit_norm_partials(Lowering& lowering, const Storage& x, int64_t image, int64_t channels,
+                               const std::string& label) {
   const int64_t quads = ceil_div(channels, 4);
   const uint32_t wg = staged_workgroup(lowering, 128, 2 * kVec4Bytes);
   const uint64_t group_units = wg * kUnitsPerLane;
   std::vector<std::vector<Window>> slabs;
   StatsTarget target;
   for (int64_t q = 0; q < quads; ++q) {
-    slabs.push_back(windows(x, static_cast<uint64_t>(image * quads + q) * x.slab_units, x.slab_units, lowering.limits()));
+    slabs.push_back(
+        windows(x, static_cast<uint64_t>(image * quads + q) * x.slab_units, x.slab_units, lowering.limits()));
     uint64_t parts = 0;
     for (const Window& w : slabs.back()) parts += (w.count + group_units - 1) / group_units;
     target.parts = std::max(target.parts, parts);
@@ -100,28 +101,32 @@ StatsTarget emit_norm_partials(Lowering& lowering, const Storage& x, int64_t ima
       d.flops = static_cast<double>(w.count * 16);
       KernelVars vars;
       vars["params"] = d.params.declaration();
-      vars["bindings"] = declare_binding(1, "in0", array_type(x), false) + declare_binding(2, "stats", "vec4<f32>", true);
-      vars["loads"] = "fn load0(at: u32, ok: bool) -> vec4<f32> {\n  let raw = in0[at];\n  return " + unpack_unit(x, "raw") + ";\n}\n";
+      vars["bindings"] =
+          declare_binding(1, "in0", array_type(x), false) + declare_binding(2, "stats", "vec4<f32>", true);
+      vars["loads"] = "fn load0(at: u32, ok: bool) -> vec4<f32> {\n  let raw = in0[at];\n  return " +
+                      unpack_unit(x, "raw") + ";\n}\n";
       vars["stage"] = std::to_string(2 * wg);
       vars["group_units"] = std::to_string(group_units);
       vars["wg"] = std::to_string(wg);
       d.wgsl = expand_kernel("norm_partials", vars);
       lowering.builder().dispatch(d);
     }
-    if (part != target.parts) fail(ErrorCode::OverLimits, label, "the channels of a norm are cut unevenly by these limits");
+    if (part != target.parts)
+      fail(ErrorCode::OverLimits, label, "the channels of a norm are cut unevenly by these limits");
   }
   return target;
 }
 
-void emit_norm_finalize(Lowering& lowering, const StatsTarget& target, int64_t image, int64_t channels, const Storage& out,
-                        const std::string& label) {
+void emit_norm_finalize(Lowering& lowering, const StatsTarget& target, int64_t image, int64_t channels,
+                        const Storage& out, const std::string& label) {
   const int64_t quads = ceil_div(channels, 4);
   DispatchSpec d;
   d.name = "norm_finalize";
   d.label = label;
   d.workgroup = staged_workgroup(lowering, 256, 36);
   d.params = PlanBuilder::begin_params();
-  const Window w = window(out, static_cast<uint64_t>(image * channels * 2), static_cast<uint64_t>(channels * 2), lowering.limits());
+  const Window w =
+      window(out, static_cast<uint64_t>(image * channels * 2), static_cast<uint64_t>(channels * 2), lowering.limits());
   d.params.add("parts", target.parts);
   d.params.add("quads", static_cast<uint64_t>(quads));
   d.params.add("channels", static_cast<uint64_t>(channels));
@@ -168,7 +173,8 @@ void lower_norm_apply(Lowering& lowering, const Node& node) {
   spec.result = body.result;
   spec.keeps_zero = body_keeps_zero(node);  // the rows of lanes beyond the last channel are zero
   spec.flops_per_element = 3 + static_cast<double>(node.body.size());
-  const bool reuse = lowering.may_overwrite(node.inputs[0]) && lowering.graph().type(node.outputs[0]).dtype == x.storage->dtype;
+  const bool reuse =
+      lowering.may_overwrite(node.inputs[0]) && lowering.graph().type(node.outputs[0]).dtype == x.storage->dtype;
   if (reuse) lowering.set_storage(node.outputs[0], x.storage);
   spec.out = reuse ? x.storage : lowering.make_storage(node.outputs[0], node);
   emit_packed_map(lowering, spec);

@@ -29,7 +29,8 @@ std::string axes_index(const ReduceSpec& spec, bool reduced, const std::string& 
   std::string text = cat("  var rest = ", variable, ";\n  var at = 0u;\n");
   for (size_t axis = spec.shape.size(); axis-- > 0;) {
     if (spec.reduced[axis] != reduced) continue;
-    text += cat("  at += (rest % ", spec.shape[axis], "u) * ", strides[axis], "u;\n  rest = rest / ", spec.shape[axis], "u;\n");
+    text += cat("  at += (rest % ", spec.shape[axis], "u) * ", strides[axis], "u;\n  rest = rest / ", spec.shape[axis],
+                "u;\n");
   }
   return text + "  return at;\n";
 }
@@ -113,14 +114,15 @@ void emit_pass(Lowering& lowering, const ReduceSpec& spec, const Window& in, con
 void emit_reduce(Lowering& lowering, const ReduceSpec& spec) {
   const std::vector<Window> inputs = windows(*spec.in, 0, spec.in->units, lowering.limits());
   for (const Window& out : windows(*spec.out, 0, spec.out->units, lowering.limits()))
-    for (size_t i = 0; i < inputs.size(); ++i) emit_pass(lowering, spec, inputs[i], out, i == 0, i + 1 == inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i)
+      emit_pass(lowering, spec, inputs[i], out, i == 0, i + 1 == inputs.size());
 }
 
 // Moves a 4-byte result into the element type that the node's value has.
 void store_as(Lowering& lowering, const Node& node, StoragePtr from) {
   MapSpec spec;
   spec.name = "reduce store";
-  spec.label = node.label.empty() ? node.op : node.label;
+  spec.label = label_of(node);
   spec.out = lowering.make_storage(node.outputs[0], node);
   MapOperand source;
   source.storage = std::move(from);
@@ -139,7 +141,7 @@ void lower_reduce(Lowering& lowering, const Node& node) {
   const ReduceAttrs attrs = reduce_attrs(node, in.shape);
   ReduceSpec spec;
   spec.name = node.op;
-  spec.label = node.label.empty() ? node.op : node.label;
+  spec.label = label_of(node);
   spec.in = lowering.storage(node.inputs[0]);
   spec.shape = in.shape;
   spec.reduced = attrs.reduced;

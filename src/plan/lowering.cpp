@@ -8,14 +8,19 @@
 namespace gyrus {
 
 Lowering::Lowering(const Graph& graph, const Limits& limits, const PlanOptions& options)
-    : graph_(graph), builder_(limits), options_(options), storage_(graph.value_count()), last_use_(graph.value_count(), -1) {
+    : graph_(graph),
+      builder_(limits),
+      options_(options),
+      storage_(graph.value_count()),
+      last_use_(graph.value_count(), -1) {
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     for (ValueId id : graph.nodes()[n].inputs) last_use_[id] = static_cast<int64_t>(n);
   for (const Port& output : graph.outputs()) last_use_[output.value] = INT64_MAX;
 }
 
 void Lowering::set_storage(ValueId id, StoragePtr storage) {
-  const bool input = std::any_of(graph_.inputs().begin(), graph_.inputs().end(), [id](const Port& p) { return p.value == id; });
+  const bool input =
+      std::any_of(graph_.inputs().begin(), graph_.inputs().end(), [id](const Port& p) { return p.value == id; });
   if (input) fixed_[storage.get()] = true;
   int64_t& last = storage_last_use_.try_emplace(storage.get(), -1).first->second;
   last = std::max(last, last_use_[id]);
@@ -32,7 +37,7 @@ StoragePtr Lowering::make_scratch(const TensorType& type, const std::string& lab
 
 StoragePtr Lowering::make_storage(ValueId id, const Node& node) {
   const std::string& name = graph_.value(id).name;
-  StoragePtr storage = make_scratch(graph_.type(id), !name.empty() ? name : !node.label.empty() ? node.label : node.op);
+  StoragePtr storage = make_scratch(graph_.type(id), name.empty() ? label_of(node) : name);
   set_storage(id, storage);
   return storage;
 }
@@ -43,7 +48,8 @@ StoragePtr Lowering::make_constant(ValueId id) {
   if (value.type.layout != Layout::Plain) fail(ErrorCode::InvalidGraph, value.name, "a constant must be plain");
   const std::vector<std::byte>& data = value.constant->data;
   const uint64_t unit = storage.unit_bytes();
-  const uint64_t piece = round_down(std::min(limits().max_storage_buffer_binding_size, limits().max_buffer_size), 256) / unit;
+  const uint64_t piece =
+      round_down(std::min(limits().max_storage_buffer_binding_size, limits().max_buffer_size), 256) / unit;
   for (uint64_t first = 0; first < std::max<uint64_t>(1, storage.units); first += piece) {
     const uint64_t count = std::min(piece, storage.units - first);
     const std::vector<std::byte> bytes(data.begin() + static_cast<int64_t>(first * unit),
@@ -69,16 +75,18 @@ bool Lowering::may_overwrite(ValueId from) const {
 }
 
 uint32_t Lowering::workgroup(uint32_t wanted) const {
-  const uint32_t most = std::min(builder_.limits().max_compute_invocations_per_workgroup,
-                                 builder_.limits().max_compute_workgroup_size_x);
+  const uint32_t most =
+      std::min(builder_.limits().max_compute_invocations_per_workgroup, builder_.limits().max_compute_workgroup_size_x);
   uint32_t size = 1;
   while (size * 2 <= std::min(most, wanted)) size *= 2;
   return size;
 }
 
+std::string label_of(const Node& node) { return node.label.empty() ? node.op : node.label; }
+
 std::string declare_binding(size_t binding, const std::string& name, const std::string& element, bool writable) {
-  return cat("@group(0) @binding(", binding, ") var<storage, ", writable ? "read_write" : "read", "> ", name, ": array<",
-             element, ">;\n");
+  return cat("@group(0) @binding(", binding, ") var<storage, ", writable ? "read_write" : "read", "> ", name,
+             ": array<", element, ">;\n");
 }
 
 std::string scalar_type(DType dtype) {
@@ -106,12 +114,14 @@ Storage scalar_view(const Storage& s) {
 }
 
 std::string unpack_unit(const Storage& s, const std::string& text) {
-  if (s.lanes == 4 && s.dtype == DType::F16) return "vec4<f32>(unpack2x16float(" + text + ".x), unpack2x16float(" + text + ".y))";
+  if (s.lanes == 4 && s.dtype == DType::F16)
+    return "vec4<f32>(unpack2x16float(" + text + ".x), unpack2x16float(" + text + ".y))";
   return text;
 }
 
 std::string pack_unit(const Storage& s, const std::string& text) {
-  if (s.lanes == 4 && s.dtype == DType::F16) return "vec2<u32>(pack2x16float(" + text + ".xy), pack2x16float(" + text + ".zw))";
+  if (s.lanes == 4 && s.dtype == DType::F16)
+    return "vec2<u32>(pack2x16float(" + text + ".xy), pack2x16float(" + text + ".zw))";
   return text;
 }
 

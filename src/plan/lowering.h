@@ -44,12 +44,14 @@ class Lowering {
   PlanBuilder builder_;
   PlanOptions options_;
   std::vector<StoragePtr> storage_;
-  std::vector<int64_t> last_use_;                     // node of each value; a large number for outputs
+  std::vector<int64_t> last_use_;  // node of each value; a large number for outputs
   std::map<const Storage*, int64_t> storage_last_use_;
-  std::map<const Storage*, bool> fixed_;              // constants and inputs are never overwritten
+  std::map<const Storage*, bool> fixed_;  // constants and inputs are never overwritten
   size_t position_ = 0;
 };
 
+// What plans and errors call a node: its label, or its op where it has none.
+std::string label_of(const Node& node);
 // One 4-byte or vec4 array declaration: "@group(0) @binding(3) var<storage, read> name: array<T>;".
 std::string declare_binding(size_t binding, const std::string& name, const std::string& element, bool writable);
 // The element type of the array that holds a storage, e.g. "vec4<f32>", "vec2<u32>" for packed halves, "u32" for bytes.
@@ -69,21 +71,21 @@ std::string lane_mask(int64_t channels);
 // An operand of a plain map: where the element for the result's element comes from.
 struct MapOperand {
   StoragePtr storage;
-  std::string name;    // of the WGSL variable in `statements`
-  std::string index;   // u32 expression over the coordinates c0, c1 … and o; empty: o itself
-  std::string valid;   // bool expression; empty: always
-  std::string fill;    // value where not valid; empty: the result's element is left as it is
+  std::string name;   // of the WGSL variable in `statements`
+  std::string index;  // u32 expression over the coordinates c0, c1 … and o; empty: o itself
+  std::string valid;  // bool expression; empty: always
+  std::string fill;   // value where not valid; empty: the result's element is left as it is
 };
 
 // out[o] = result for every element o of a plain result (or of a packed one seen as elements).
 struct MapSpec {
-  std::string name;   // of the kernel
+  std::string name;  // of the kernel
   std::string label;
   StoragePtr out;
   std::vector<int64_t> dims;  // coordinates c0 … of o, slowest first
   std::vector<MapOperand> operands;
-  std::string statements;     // WGSL over the operands' names
-  std::string result;         // expression of type scalar_type(out dtype)
+  std::string statements;  // WGSL over the operands' names
+  std::string result;      // expression of type scalar_type(out dtype)
   double flops_per_element = 0;
 };
 void emit_map(Lowering& lowering, const MapSpec& spec);

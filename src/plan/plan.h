@@ -79,9 +79,9 @@ struct PlanPort {
 };
 
 struct Plan {
-  Limits needs;            // the least limits under which the plan is valid
-  Features features;       // what the kernels use
-  std::string precision;   // "f32" or "f16"
+  Limits needs;           // the least limits under which the plan is valid
+  Features features;      // what the kernels use
+  std::string precision;  // "f32" or "f16"
   std::vector<PlanBuffer> buffers;
   std::vector<PlanKernel> kernels;
   std::vector<Step> steps;

@@ -50,7 +50,8 @@ Limits needs_of(const Plan& plan, const Limits& limits) {
                                        [](BindingKind kind) { return kind != BindingKind::Uniform; });
     needs.max_storage_buffers_per_shader_stage =
         std::max(needs.max_storage_buffers_per_shader_stage, static_cast<uint32_t>(storage));
-    needs.max_compute_invocations_per_workgroup = std::max(needs.max_compute_invocations_per_workgroup, kernel.workgroup_size[0]);
+    needs.max_compute_invocations_per_workgroup =
+        std::max(needs.max_compute_invocations_per_workgroup, kernel.workgroup_size[0]);
     needs.max_compute_workgroup_size_x = std::max(needs.max_compute_workgroup_size_x, kernel.workgroup_size[0]);
   }
   for (const Step& step : plan.steps) {

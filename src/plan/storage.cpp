@@ -89,7 +89,8 @@ std::vector<Window> windows(const Storage& s, uint64_t first, uint64_t count, co
     const Chunk& chunk = chunk_of(s, at);
     uint64_t size = std::min(first + count, chunk.first + chunk.count) - at;
     if (!fits_window(s, at, size, limits)) {
-      const uint64_t most = (limits.max_storage_buffer_binding_size - limits.min_storage_buffer_offset_alignment) / unit;
+      const uint64_t most =
+          (limits.max_storage_buffer_binding_size - limits.min_storage_buffer_offset_alignment) / unit;
       size = std::min(size, round_down(most, step));
     }
     result.push_back(window(s, at, size, limits));

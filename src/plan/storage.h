@@ -24,7 +24,7 @@ struct Chunk {
 
 struct Storage {
   DType dtype = DType::F32;
-  uint32_t lanes = 1;        // elements in a unit
+  uint32_t lanes = 1;  // elements in a unit
   uint64_t units = 0;
   uint64_t slab_units = 0;
   uint64_t plane_units = 0;
