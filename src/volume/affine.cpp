@@ -29,11 +29,12 @@ double determinant(const Affine& m) {
 bool is_usable(const Affine& affine) {
   for (const auto& row : affine.rows)
     for (double v : row)
-      if (!std::isfinite(v) || std::abs(v) > 1e12) return false;
+      if (!(std::abs(v) < 1e9)) return false;
   const Vec3d length = column_lengths(affine);
-  const double box = length[0] * length[1] * length[2];
-  // A parallelepiped that has lost a million-fold of its volume to shear is a damaged header, not a scan.
-  return box > 1e-30 && std::abs(determinant(affine)) > 1e-6 * box;
+  for (double v : length)
+    if (!(v > 1e-6 && v < 1e6)) return false;
+  // A parallelepiped that has lost a thousand-fold of its volume to shear is a damaged header, not a scan.
+  return std::abs(determinant(affine)) > 1e-3 * length[0] * length[1] * length[2];
 }
 
 Affine inverse(const Affine& m) {

@@ -21,7 +21,7 @@ Affine compose(const Affine& a, const Affine& b);
 double determinant(const Affine& affine);
 // Throws InvalidInput where the matrix is singular or not finite.
 Affine inverse(const Affine& affine);
-// All entries finite, and the three columns neither zero nor in one plane.
+// All entries finite and sane, the columns of lengths a voxel may have, and not in one plane.
 bool is_usable(const Affine& affine);
 
 // Length of each column: the voxel size in mm of a voxel → mm affine.

@@ -29,7 +29,7 @@ Range finite_range(const std::vector<float>& values, const Volume& volume) {
   int64_t bad = 0;
   for (int64_t i = 0; i < count; ++i) {
     const float v = values[static_cast<size_t>(i)];
-    bad += !std::isfinite(v);
+    bad += !(std::abs(v) <= 1e37f);  // larger ones overflow when they are scaled
     low = std::min(low, v);
     high = std::max(high, v);
   }
@@ -49,7 +49,8 @@ float robust_white(const std::vector<float>& values, const Range& range, double 
   int64_t nonzero = 0;
   for (float v : values) {
     nonzero += std::abs(v) >= 1e-15f;
-    ++histogram[static_cast<size_t>(std::min(kBins - 1, static_cast<int>((v - range.low) / bin_size)))];
+    const float bin = (v - range.low) / bin_size;  // not a number where bins are too narrow for a float
+    ++histogram[static_cast<size_t>(bin < kBins - 1 ? bin : kBins - 1)];
   }
   const auto clipped = static_cast<int64_t>((1.0f - static_cast<float>(high_fraction)) * static_cast<float>(nonzero));
   const int64_t wanted = static_cast<int64_t>(values.size()) - clipped;
@@ -97,7 +98,7 @@ float cell(double coordinate, int64_t extent, int64_t& lower) {
   return std::clamp(static_cast<float>(coordinate - static_cast<double>(lower)), 0.0f, 1.0f);
 }
 
-uint8_t to_byte(float v) { return static_cast<uint8_t>(std::clamp(v + 0.5f, 0.0f, 255.0f)); }
+uint8_t to_byte(float v) { return static_cast<uint8_t>(v > 0 ? std::min(v + 0.5f, 255.0f) : 0.0f); }
 
 // Trilinear samples of `in` (extents dims) along every row of the output grid; 0 outside.
 void resample(const std::vector<float>& in, const Dims& dims, const Affine& out_to_in, Volume& out) {

@@ -288,7 +288,7 @@ void store_text(std::byte* out, size_t offset, size_t room, const std::string& t
 
 void write_header1(std::byte* out, const Volume& volume, int intent_code) {
   const NiftiSpace& space = volume.space;
-  const auto f32 = [&](size_t offset, double value) { store(out, offset, static_cast<float>(value)); };
+  const auto f32 = [&](size_t offset, double value) { store(out, offset, to_float(value)); };
   const auto i16 = [&](size_t offset, int64_t value) { store(out, offset, static_cast<int16_t>(value)); };
   store(out, 0, int32_t{348});
   out[38] = std::byte{'r'};

@@ -74,7 +74,8 @@ double selected(const T* data, int64_t count, double q, double low, double high)
   if (!(width > 0)) return low;
   const double per_bin = 1.0 / width;
   const auto bin_of = [&](T v) {
-    return std::min<int64_t>(kBins - 1, static_cast<int64_t>((static_cast<double>(v) - low) * per_bin));
+    const double bin = (static_cast<double>(v) - low) * per_bin;  // not a number where bins are too narrow
+    return bin < kBins - 1 ? static_cast<int64_t>(bin) : kBins - 1;
   };
   std::vector<int64_t> counts(kBins);
   for (int64_t i = 0; i < count; ++i) ++counts[static_cast<size_t>(bin_of(data[i]))];
@@ -198,6 +199,9 @@ Normalization normalization_of(const Volume& volume, const NormalizeOptions& opt
   out.source_low = ends.low;
   out.source_high = ends.high;
   out.scale = 1.0 / (ends.high - ends.low);
+  if (!(out.scale < 1e37))
+    fail(ErrorCode::InvalidInput, volume.name, "its values differ by ", ends.high - ends.low,
+         " only, too little for 32-bit arithmetic; multiply them first");
   out.shift = -ends.low * out.scale;
   return out;
 }

@@ -83,7 +83,10 @@ class UniformBlocks {
 std::vector<Vec3d> sample_offsets(const Affine& map) {
   const Vec3d length = column_lengths(map);  // voxels of the label grid per voxel of the target
   int n[3];
-  for (size_t i = 0; i < 3; ++i) n[i] = std::clamp(static_cast<int>(std::ceil(2 * length[i] - 1e-6)), 2, kMaxSamples);
+  for (size_t i = 0; i < 3; ++i) {
+    const double wanted = std::ceil(2 * length[i] - 1e-6);
+    n[i] = static_cast<int>(std::clamp(wanted, 2.0, static_cast<double>(kMaxSamples)));
+  }
   std::vector<Vec3d> out;
   for (int k = 0; k < n[2]; ++k)
     for (int j = 0; j < n[1]; ++j)

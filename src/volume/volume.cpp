@@ -70,7 +70,9 @@ Vec3d quaternion_of(const Matrix3& r) {
 template <class T>
 void floats_from(const T* in, float* out, int64_t begin, int64_t end, double slope, double intercept, bool scaled) {
   if (scaled) {
-    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(slope * static_cast<double>(in[i]) + intercept);
+    for (int64_t i = begin; i < end; ++i) out[i] = to_float(slope * static_cast<double>(in[i]) + intercept);
+  } else if constexpr (sizeof(T) == sizeof(double)) {
+    for (int64_t i = begin; i < end; ++i) out[i] = to_float(static_cast<double>(in[i]));
   } else {
     for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(in[i]);
   }

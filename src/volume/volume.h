@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,13 @@ decltype(auto) visit_elements(const Volume& volume, F&& f) {
     case VoxelType::F64: break;
   }
   return f(volume.as<double>());
+}
+
+// The nearest float; beyond its range an infinity.
+inline float to_float(double value) {
+  constexpr double kLargest = 3.4028234663852886e38;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return value > kLargest ? kInfinity : value < -kLargest ? -kInfinity : static_cast<float>(value);
 }
 
 // Voxel i with slope and intercept applied; for code where clarity matters more than speed.

@@ -78,11 +78,13 @@ Tensor to_tensor(const Volume& volume, DType dtype) {
     using Element = std::remove_cv_t<std::remove_pointer_t<decltype(data)>>;
     if (volume.is_scaled()) {
       const double slope = volume.slope, intercept = volume.intercept;
-      files_to_networks(data, out.as<float>(), volume.dims, [slope, intercept](Element v) {
-        return static_cast<float>(slope * static_cast<double>(v) + intercept);
-      });
+      files_to_networks(data, out.as<float>(), volume.dims,
+                        [slope, intercept](Element v) { return to_float(slope * static_cast<double>(v) + intercept); });
     } else {
-      files_to_networks(data, out.as<float>(), volume.dims, [](Element v) { return static_cast<float>(v); });
+      files_to_networks(data, out.as<float>(), volume.dims, [](Element v) {
+        if constexpr (sizeof(Element) == sizeof(double)) return to_float(static_cast<double>(v));
+        return static_cast<float>(v);
+      });
     }
   });
   return out;
