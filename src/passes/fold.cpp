@@ -1,11 +1,14 @@
 #include <algorithm>
 
+#include "core/error.h"
 #include "graph/op.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
 namespace gyrus {
 namespace {
+
+constexpr const char* kFolded = ".folded";
 
 RefTensor widen(const Tensor& tensor) {
   RefTensor wide{tensor.shape, std::vector<double>(static_cast<size_t>(tensor.size()))};
@@ -51,6 +54,27 @@ bool per_channel(const Tensor& constant, const TensorType& type, std::vector<dou
   return true;
 }
 
+bool has_name(const Graph& graph, const std::string& name) {
+  for (ValueId id = 0; id < graph.value_count(); ++id)
+    if (graph.value(id).name == name) return true;
+  return false;
+}
+
+// A name for weights made from these: "w.folded". Several convolutions may share their weights, so a number follows
+// where the name is taken; weights that were folded before and are superseded hand their name on.
+std::string take_folded_name(Graph& graph, ValueId weight) {
+  const std::string old = graph.value(weight).name;
+  if (old.empty()) return {};
+  if (old.find(kFolded) != std::string::npos && has_name(graph, old + "_bias")) {
+    for (ValueId id = 0; id < graph.value_count(); ++id)
+      if (graph.value(id).name == old || graph.value(id).name == old + "_bias") graph.set_name(id, "");
+    return old;
+  }
+  std::string name = old + kFolded;
+  for (int i = 2; has_name(graph, name); ++i) name = cat(old, kFolded, i);
+  return name;
+}
+
 // conv * scale + shift with constant weights, as one convolution.
 ValueId scaled_conv(Graph& graph, Node conv, const std::vector<double>& scale, const std::vector<double>& shift) {
   const Tensor& weight = graph.constant(conv.inputs[1]);
@@ -63,9 +87,9 @@ ValueId scaled_conv(Graph& graph, Node conv, const std::vector<double>& scale, c
     const double old = conv.inputs.size() > 2 ? get(graph.constant(conv.inputs[2]), o) : 0.0;
     set(bias, o, old * scale[o] + shift[o]);
   }
-  const std::string name = graph.value(conv.inputs[1]).name;
-  conv.inputs = {conv.inputs[0], graph.add_constant(name.empty() ? "" : name + ".folded", std::move(folded)),
-                 graph.add_constant(name.empty() ? "" : name + ".folded_bias", std::move(bias))};
+  const std::string name = take_folded_name(graph, conv.inputs[1]);
+  conv.inputs = {conv.inputs[0], graph.add_constant(name, std::move(folded)),
+                 graph.add_constant(name.empty() ? "" : name + "_bias", std::move(bias))};
   return graph.add_node(std::move(conv))[0];
 }
 
@@ -108,7 +132,7 @@ Graph fold_scale(const Graph& graph) {
       std::vector<double> values;
       if (!conv || uses[node.inputs[k]] != 1 || !rewrite.graph().is_constant(constant)) continue;
       const TensorType type = rewrite.graph().type(conv->outputs[0]);
-      if (type.shape != graph.type(node.outputs[0]).shape) continue;
+      if (type != graph.type(node.outputs[0])) continue;
       if (!per_channel(rewrite.graph().constant(constant), type, values)) continue;
       const std::vector<double> same(values.size(), node.op == "mul" ? 0.0 : 1.0);
       rewrite.replace(node.outputs[0], node.op == "mul" ? scaled_conv(rewrite.graph(), *conv, values, same)

@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "graph/op.h"
+#include "ops/common.h"
+#include "ops/fused.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -96,35 +98,48 @@ bool is_pointwise_conv(const Graph& graph, const Node& node) {
          all(node.attrs.integers("stride", {}), 1) && all(node.attrs.integers("pads", {}), 0);
 }
 
+// A convolution that can give the statistics of its raw result as well.
+bool can_gather(const Graph& graph, const Node& node) {
+  return node.op == "conv" && node.body.empty() && node.attrs.integer("groups", 1) == 1 &&
+         has_constant_weights(graph, node);
+}
+
+// An argmax over channels whose labels conv_argmax can write.
+bool is_channel_argmax(const Graph& graph, const Node& node) {
+  if (node.op != "argmax" || node.attrs.integer("keepdims", 0) != 0 || node.attrs.text("dtype", "u32") == "i32")
+    return false;
+  const Shape& shape = graph.type(node.inputs[0]).shape;
+  return checked_axis(node, node.attrs.integer("axis"), shape.size()) == 1;
+}
+
 }  // namespace
 
 Graph gather_statistics(const Graph& graph) {
   Rewriter rewrite(graph);
   const std::vector<int64_t> made_by = producers(graph);
-  std::vector<bool> wants_stats(graph.nodes().size(), false);
+  std::vector<bool> wanted(graph.nodes().size(), false);
   for (const Node& node : graph.nodes()) {
-    if (node.op != "norm_stats" || made_by[node.inputs[0]] < 0) continue;
-    const Node& producer = graph.nodes()[made_by[node.inputs[0]]];
-    if (producer.op == "conv" && producer.body.empty() && producer.attrs.integer("groups", 1) == 1 &&
-        has_constant_weights(graph, producer))
-      wants_stats[made_by[node.inputs[0]]] = true;
+    const int64_t maker = node.op == "norm_stats" ? made_by[node.inputs[0]] : -1;
+    if (maker >= 0 && can_gather(graph, graph.nodes()[maker])) wanted[maker] = true;
   }
+  std::vector<ValueId> statistics(graph.nodes().size(), kNoValue);  // new value, for each convolution that gives them
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    if (wants_stats[i] && node.outputs.size() == 1) {
-      Node conv = node;
-      conv.inputs = rewrite(node.inputs);
-      conv.attrs.set("stats", int64_t{1});
-      const std::vector<ValueId> outputs = rewrite.graph().add_node(std::move(conv));
-      rewrite.replace(node.outputs[0], outputs[0]);
-      for (const Node& reader : graph.nodes())
-        if (reader.op == "norm_stats" && reader.inputs[0] == node.outputs[0])
-          rewrite.replace(reader.outputs[0], outputs[1]);
-    } else if (node.op == "norm_stats" && made_by[node.inputs[0]] >= 0 && wants_stats[made_by[node.inputs[0]]]) {
-      continue;  // its result comes from the convolution
-    } else {
-      rewrite.copy(node);
+    const int64_t maker = node.op == "norm_stats" ? made_by[node.inputs[0]] : -1;
+    if (maker >= 0 && statistics[maker] != kNoValue) {
+      rewrite.replace(node.outputs[0], statistics[maker]);
+      continue;
     }
+    if (!wanted[i]) {
+      rewrite.copy(node);
+      continue;
+    }
+    Node conv = node;
+    conv.inputs = rewrite(node.inputs);
+    conv.attrs.set("stats", int64_t{1});
+    const std::vector<ValueId> outputs = rewrite.graph().add_node(std::move(conv));
+    for (size_t k = 0; k < node.outputs.size(); ++k) rewrite.replace(node.outputs[k], outputs[k]);
+    statistics[i] = outputs[1];
   }
   return rewrite.finish("gather_statistics");
 }
@@ -136,7 +151,7 @@ Graph fuse_epilogues(const Graph& graph) {
     const Node* host = nullptr;
     if (node.inputs.size() == 1 && uses[node.inputs[0]] == 1 && is_fusible(graph, node))
       host = node_making(rewrite.graph(), rewrite(node.inputs[0]));
-    if (!host || !takes_epilogue(*host)) {
+    if (!host || !takes_epilogue(*host) || host->body.size() + body_of(node).size() > kMaxBodySteps) {
       rewrite.copy(node);
       continue;
     }
@@ -157,10 +172,9 @@ Graph fuse_argmax(const Graph& graph) {
   const std::vector<int64_t> made_by = producers(graph);
   for (const Node& node : graph.nodes()) {
     const int64_t before = node.inputs.empty() ? -1 : made_by[node.inputs[0]];
-    const bool fits = node.op == "argmax" && before >= 0 && uses[node.inputs[0]] == 1 &&
+    const bool fits = before >= 0 && uses[node.inputs[0]] == 1 && is_channel_argmax(graph, node) &&
                       is_pointwise_conv(graph, graph.nodes()[before]) &&
-                      has_constant_weights(graph, graph.nodes()[before]) && node.attrs.integer("axis") == 1 &&
-                      node.attrs.integer("keepdims", 0) == 0 && node.attrs.text("dtype", "u32") != "i32";
+                      has_constant_weights(graph, graph.nodes()[before]);
     if (!fits) {
       rewrite.copy(node);
       continue;
@@ -191,7 +205,7 @@ Graph fuse_elementwise(const Graph& graph) {
       const auto at = std::find(current.inputs.begin(), current.inputs.end(), inner->outputs[0]);
       if (at == current.inputs.end()) continue;
       Node merged = merge(*inner, current, static_cast<size_t>(at - current.inputs.begin()));
-      if (merged.inputs.size() <= kMaxFusedOperands) current = std::move(merged);
+      if (merged.inputs.size() <= kMaxFusedOperands && merged.body.size() <= kMaxBodySteps) current = std::move(merged);
     }
     current.outputs.clear();
     rewrite.replace(node.outputs[0], rewrite.graph().add_node(std::move(current))[0]);

@@ -6,6 +6,9 @@
 
 // Which values lie packed (channels in quads) is decided in one walk: convolutions and norms make and take packed
 // maps, elementwise ops follow their operands, everything else is plain. Repack nodes join the two worlds.
+//
+// Packed maps may be halves. What convolutions and norms read beside them (plain inputs, weights, gamma and beta) is
+// read as singles; where a graph has halves there, casts join the two.
 
 namespace gyrus {
 namespace {
@@ -55,15 +58,16 @@ class LayoutPass {
     std::vector<ValueId> inputs = rewrite_(node.inputs);
     switch (op(node.op).family) {
       case KernelFamily::Conv:
-        if (!has_packed_kernel(node, inputs)) return visit_plain(node, inputs);
+        if (!has_packed_kernel(node, inputs)) return visit_plain_conv(node, inputs);
         // One channel is the same in both layouts, and plain does not store three lanes of zeros.
-        if (graph().type(inputs[0]).shape[1] > 1) inputs[0] = as(inputs[0], Layout::Packed);
+        inputs[0] = graph().type(inputs[0]).shape[1] > 1 ? as(inputs[0], Layout::Packed) : single(inputs[0]);
         return emit(node, inputs, Layout::Packed);
       case KernelFamily::ConvArgmax:
-        inputs[0] = as(inputs[0], Layout::Packed);
-        return emit(node, inputs, Layout::Plain);
       case KernelFamily::NormStats: inputs[0] = as(inputs[0], Layout::Packed); return emit(node, inputs, Layout::Plain);
-      case KernelFamily::Norm: inputs[0] = as(inputs[0], Layout::Packed); return emit(node, inputs, Layout::Packed);
+      case KernelFamily::Norm:
+        for (size_t i = 1; i < inputs.size(); ++i) inputs[i] = single(as(inputs[i], Layout::Plain));
+        inputs[0] = as(inputs[0], Layout::Packed);
+        return emit(node, inputs, Layout::Packed);
       case KernelFamily::Elementwise:
         if (follows_packed(node, inputs)) return visit_packed_elementwise(node, inputs);
         return visit_plain(node, inputs);
@@ -77,6 +81,23 @@ class LayoutPass {
   bool has_packed_kernel(const Node& conv, const std::vector<ValueId>& inputs) {
     return conv.attrs.integer("groups", 1) == 1 &&
            std::all_of(inputs.begin() + 1, inputs.end(), [this](ValueId id) { return graph().is_constant(id); });
+  }
+
+  // A plain value of halves as singles.
+  ValueId single(ValueId id) {
+    const TensorType& type = graph().type(id);
+    if (type.layout == Layout::Packed || type.dtype != DType::F16) return id;
+    return graph().add("cast", {id}, {{"to", std::string("f32")}});
+  }
+
+  void visit_plain_conv(const Node& node, std::vector<ValueId> inputs) {
+    for (ValueId& id : inputs) id = single(as(id, Layout::Plain));
+    emit(node, inputs, Layout::Plain);
+    const TensorType& wanted = rewrite_.old().type(node.outputs[0]);
+    if (wanted.dtype != DType::F16) return;
+    const ValueId made = rewrite_(node.outputs[0]);
+    graph().set_type(made, {DType::F32, wanted.shape, Layout::Plain});
+    rewrite_.replace(node.outputs[0], graph().add("cast", {made}, {{"to", std::string("f16")}}));
   }
 
   void visit_plain(const Node& node, std::vector<ValueId> inputs) {
@@ -103,9 +124,14 @@ class LayoutPass {
     return any && node.op != "cast";
   }
 
+  // A packed value of one element holds it in the first lane only, so a scalar operand is plain.
   void visit_packed_elementwise(const Node& node, std::vector<ValueId> inputs) {
-    for (ValueId& id : inputs)
-      if (element_count(graph().type(id).shape) > 1) id = as(id, Layout::Packed);
+    const Shape& result = rewrite_.old().type(node.outputs[0]).shape;
+    for (ValueId& id : inputs) {
+      const Shape& shape = graph().type(id).shape;
+      const bool scalar = shape != result && element_count(shape) == 1;
+      id = scalar ? single(as(id, Layout::Plain)) : as(id, Layout::Packed);
+    }
     emit(node, inputs, Layout::Packed);
   }
 

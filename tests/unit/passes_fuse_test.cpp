@@ -21,9 +21,9 @@ TEST(Fuse, ConvBatchNormReluBecomesOneConvolution) {
   const Graph result = checked_optimize(net.done(net.add("relu", {net.batch_norm(conv, "bn")})), Precision::F32);
   EXPECT_EQ(print(result),
             "input x = %0:f32[1,1,5,6,4]\n"
-            "constant @conv.w.folded.folded:f32[7,1,3,3,3]\n"
-            "constant @conv.w.folded.folded_bias:f32[7]\n"
-            "%3:f32[1,7,5,6,4]/packed = conv(%0, @conv.w.folded.folded, @conv.w.folded.folded_bias) "
+            "constant @conv.w.folded:f32[7,1,3,3,3]\n"
+            "constant @conv.w.folded_bias:f32[7]\n"
+            "%3:f32[1,7,5,6,4]/packed = conv(%0, @conv.w.folded, @conv.w.folded_bias) "
             "{pads=[1,1,1,1,1,1]} => $1 = relu($0)  # conv\n"
             "%4:f32[1,7,5,6,4] = repack(%3) {to=\"plain\"}\n"
             "output y = %4\n");

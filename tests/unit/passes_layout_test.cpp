@@ -10,7 +10,9 @@ void expect_layouts_agree(const Graph& graph) {
   for (const Port& port : graph.inputs()) EXPECT_EQ(graph.type(port.value).layout, Layout::Plain);
   for (const Port& port : graph.outputs()) EXPECT_EQ(graph.type(port.value).layout, Layout::Plain);
   for (ValueId id = 0; id < graph.value_count(); ++id)
-    if (graph.is_constant(id)) EXPECT_EQ(graph.type(id).layout, Layout::Plain);
+    if (graph.is_constant(id)) {
+      EXPECT_EQ(graph.type(id).layout, Layout::Plain);
+    }
 }
 
 TEST(Layout, AChainOfConvolutionsIsPackedThroughout) {
@@ -91,8 +93,9 @@ TEST(Layout, AResultOfOneElementTakesPackedOperands) {
   const ValueId x = net.input({1, 1, 1, 1, 1});
   const Graph result = checked_optimize(net.done(net.add("add", {net.conv(x, 1, 1, "conv"), x})), Precision::F32);
   for (const Node& node : result.nodes())
-    if (node.op == "add")
+    if (node.op == "add") {
       for (ValueId id : node.inputs) EXPECT_EQ(result.type(id).layout, result.type(node.outputs[0]).layout);
+    }
 }
 
 TEST(Layout, StatisticsGivenAsAPackedValueAreReadPlain) {
@@ -102,7 +105,29 @@ TEST(Layout, StatisticsGivenAsAPackedValueAreReadPlain) {
   const Graph result =
       checked_optimize(net.done(net.add("norm_apply", {x, stats}, {{"groups", int64_t{4}}})), Precision::F32);
   for (const Node& node : result.nodes())
-    if (node.op == "norm_apply") EXPECT_EQ(result.type(node.inputs[1]).layout, Layout::Plain);
+    if (node.op == "norm_apply") {
+      EXPECT_EQ(result.type(node.inputs[1]).layout, Layout::Plain);
+    }
+}
+
+// The kernels read plain operands of convolutions and norms as singles.
+TEST(Layout, HalvesBesideThePackedMapsAreCast) {
+  Net net;
+  const ValueId x = net.input({1, 4, 6, 5}, DType::F16);
+  const Attrs depthwise = {{"groups", int64_t{4}}};
+  ValueId y = net.add("conv", {x, net.constant("w", {4, 1, 3, 3})}, depthwise);
+  const ValueId gamma = net.add("cast", {net.graph.add_input("g", {DType::F32, {4}})}, {{"to", std::string("f16")}});
+  y = net.add("group_norm", {y, gamma, gamma}, {{"groups", int64_t{2}}});
+  const ValueId scalar = net.graph.add_input("s", {DType::F16, {1}});
+  const Graph result = checked_optimize(net.done(net.add("mul", {y, scalar})), Precision::F32);
+  for (const Node& node : result.nodes()) {
+    const bool packed = result.type(node.outputs[0]).layout == Layout::Packed;
+    const bool reads_singles = node.op == "conv" || node.op == "norm_apply" || (node.op == "mul" && packed);
+    for (ValueId id : node.inputs) {
+      const TensorType& type = result.type(id);
+      EXPECT_FALSE(reads_singles && type.layout == Layout::Plain && type.dtype == DType::F16) << print(result);
+    }
+  }
 }
 
 TEST(Precision, HalvesArePackedMapsAndNothingElse) {
