@@ -83,11 +83,13 @@ class LayoutPass {
            std::all_of(inputs.begin() + 1, inputs.end(), [this](ValueId id) { return graph().is_constant(id); });
   }
 
-  // A plain value of halves as singles.
+  // A plain value of halves as singles; made once per value.
   ValueId single(ValueId id) {
     const TensorType& type = graph().type(id);
     if (type.layout == Layout::Packed || type.dtype != DType::F16) return id;
-    return graph().add("cast", {id}, {{"to", std::string("f32")}});
+    const auto found = singles_.find(id);
+    if (found != singles_.end()) return found->second;
+    return singles_[id] = graph().add("cast", {id}, {{"to", std::string("f32")}});
   }
 
   void visit_plain_conv(const Node& node, std::vector<ValueId> inputs) {
@@ -137,6 +139,7 @@ class LayoutPass {
 
   Rewriter rewrite_;
   std::map<std::pair<ValueId, Layout>, ValueId> repacked_;
+  std::map<ValueId, ValueId> singles_;
 };
 
 }  // namespace
