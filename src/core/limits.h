@@ -12,4 +12,21 @@ Limits tiny_limits();
 // The smaller (for alignments: the larger) of each limit.
 Limits intersect(const Limits& a, const Limits& b);
 
+// Calls visit(name, member) for every limit with its name in the WebGPU specification; `limits` may be const.
+template <class L, class Visit>
+void visit_limits(L& limits, Visit&& visit) {
+  visit("maxBufferSize", limits.max_buffer_size);
+  visit("maxStorageBufferBindingSize", limits.max_storage_buffer_binding_size);
+  visit("maxUniformBufferBindingSize", limits.max_uniform_buffer_binding_size);
+  visit("maxStorageBuffersPerShaderStage", limits.max_storage_buffers_per_shader_stage);
+  visit("minStorageBufferOffsetAlignment", limits.min_storage_buffer_offset_alignment);
+  visit("minUniformBufferOffsetAlignment", limits.min_uniform_buffer_offset_alignment);
+  visit("maxComputeWorkgroupsPerDimension", limits.max_compute_workgroups_per_dimension);
+  visit("maxComputeInvocationsPerWorkgroup", limits.max_compute_invocations_per_workgroup);
+  visit("maxComputeWorkgroupSizeX", limits.max_compute_workgroup_size_x);
+  visit("maxComputeWorkgroupSizeY", limits.max_compute_workgroup_size_y);
+  visit("maxComputeWorkgroupSizeZ", limits.max_compute_workgroup_size_z);
+  visit("maxComputeWorkgroupStorageSize", limits.max_compute_workgroup_storage_size);
+}
+
 }  // namespace gyrus

@@ -1,0 +1,13 @@
+#pragma once
+#include <CLI/CLI.hpp>
+
+// One function per command: it declares the options and what happens when the command is given.
+
+namespace gyrus::cli {
+
+void add_segment(CLI::App& app);
+void add_plan(CLI::App& app);
+void add_info(CLI::App& app);
+void add_devices(CLI::App& app);
+
+}  // namespace gyrus::cli

@@ -1,0 +1,149 @@
+#include "common.h"
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/limits.h"
+#include "volume/io.h"
+
+namespace gyrus::cli {
+namespace {
+
+std::atomic<bool> interrupt_flag{false};
+int final_status = 0;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+
+void on_interrupt(int) {
+  interrupt_flag.store(true);
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+template <class T>
+void read_number(const nlohmann::json& value, const std::string& file, const std::string& key, T& out) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > std::numeric_limits<T>::max())
+    fail(ErrorCode::InvalidInput, file, "\"", key, "\" is no number that this limit can have");
+  out = value.get<T>();
+}
+
+LimitsChoice parse_limits(const std::string& text, const std::string& file) {
+  const nlohmann::json root = nlohmann::json::parse(text, nullptr, false);
+  if (!root.is_object()) fail(ErrorCode::InvalidInput, file, "is no JSON object of limits");
+  LimitsChoice choice;
+  choice.limits = default_limits();
+  for (const auto& [key, value] : root.items()) {
+    bool known = key == "memory";
+    if (known) read_number(value, file, key, choice.memory_bytes.emplace());
+    visit_limits(*choice.limits, [&, &k = key, &v = value](const char* name, auto& limit) {
+      if (k != name) return;
+      read_number(v, file, k, limit);
+      known = true;
+    });
+    if (!known) fail(ErrorCode::InvalidInput, file, "\"", key, "\" is no limit that gyrus knows");
+  }
+  return choice;
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+}  // namespace
+
+int exit_status(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::InvalidInput: return 2;
+    case ErrorCode::Io: return 3;
+    case ErrorCode::InvalidModel:
+    case ErrorCode::InvalidGraph: return 4;
+    case ErrorCode::Unsupported: return 5;
+    case ErrorCode::OverLimits: return 6;
+    case ErrorCode::Device: return 7;
+    case ErrorCode::Cancelled: return 130;
+  }
+  return kUnexpected;
+}
+
+void set_exit_code(int status) { final_status = status; }
+int exit_code() { return final_status; }
+
+void say(const std::string& line) { std::fprintf(stderr, "gyrus: %s\n", line.c_str()); }
+
+void add_device_options(CLI::App& command, DeviceArguments& arguments) {
+  command.add_option("--device", arguments.device, "GPU to use: its number or part of its name (see gyrus devices)")
+      ->type_name("N|NAME");
+  command
+      .add_option("--limits", arguments.limits,
+                  "Plan for the limits of the adapter, WebGPU's defaults, or a JSON file's")
+      ->type_name("adapter|default|FILE")
+      ->capture_default_str();
+  command.add_option("--precision", arguments.precision, "Storage of feature maps: f32, f16, or f32 where it fits")
+      ->type_name("f32|f16|auto")
+      ->capture_default_str();
+}
+
+LimitsChoice read_limits(const std::string& text) {
+  if (text == "adapter") return {};
+  if (text == "default") return {default_limits(), std::nullopt};
+  const std::vector<std::byte> bytes = read_file(text);
+  return parse_limits(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), text);
+}
+
+SessionOptions session_options(const DeviceArguments& arguments) {
+  SessionOptions options;
+  options.precision = parse_precision(arguments.precision);
+  options.device = arguments.device;
+  const LimitsChoice choice = read_limits(arguments.limits);
+  options.limits = choice.limits;
+  options.memory_bytes = choice.memory_bytes;
+  return options;
+}
+
+Target plan_target(const DeviceArguments& arguments) {
+  const LimitsChoice choice = read_limits(arguments.limits);
+  if (!choice.limits) return target_of(choose_adapter(arguments.device));
+  Target target = default_target();
+  target.limits = *choice.limits;
+  target.memory_bytes = choice.memory_bytes;
+  if (arguments.limits != "default") target.name = arguments.limits;
+  return target;
+}
+
+Shape parse_size(const std::string& text) {
+  Shape shape;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, 'x');) {
+    if (part.empty() || part.size() > 5 || part.find_first_not_of("0123456789") != std::string::npos ||
+        std::stol(part) < 1)
+      fail(ErrorCode::InvalidInput, "--size", "\"", text, "\" is neither a number of voxels nor AxBxC");
+    shape.push_back(std::stol(part));
+  }
+  if (shape.size() == 1) shape = {shape[0], shape[0], shape[0]};
+  if (shape.size() != 3)
+    fail(ErrorCode::InvalidInput, "--size", "\"", text, "\" is neither a number of voxels nor AxBxC");
+  return shape;
+}
+
+std::string stem_of(const std::string& path) {
+  if (path == "-") return "stdin";
+  std::string name = std::filesystem::path(path).filename().string();
+  for (const char* end : {".nii.gz", ".nii", ".mgz", ".mgh.gz", ".mgh", ".hdr.gz", ".img.gz", ".hdr", ".img"})
+    if (ends_with(name, end)) return name.substr(0, name.size() - std::string(end).size());
+  return name;
+}
+
+void catch_interrupts() {
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+}
+
+const std::atomic<bool>& interrupted() { return interrupt_flag; }
+
+void check_interrupted() {
+  if (interrupt_flag.load()) fail(ErrorCode::Cancelled, "gyrus", "interrupted; nothing was left half-written");
+}
+
+}  // namespace gyrus::cli

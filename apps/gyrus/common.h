@@ -1,0 +1,59 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <optional>
+#include <string>
+
+#include "engine/session.h"
+#include "gyrus/error.h"
+
+// What the commands share.
+
+namespace gyrus::cli {
+
+// Exit statuses, as docs/cli.md lists them.
+inline constexpr int kUnexpected = 1;
+inline constexpr int kSomeFailed = 9;  // of several scans
+int exit_status(ErrorCode code);
+// What the process ends with when no error ends it.
+void set_exit_code(int status);
+int exit_code();
+
+// "gyrus: …", one line on standard error.
+void say(const std::string& line);
+
+// --device, --limits and --precision.
+struct DeviceArguments {
+  std::string device;
+  std::string limits = "adapter";
+  std::string precision = "auto";
+};
+void add_device_options(CLI::App& command, DeviceArguments& arguments);
+
+// What --limits asks for; nothing set means what the adapter has.
+struct LimitsChoice {
+  std::optional<Limits> limits;
+  std::optional<uint64_t> memory_bytes;
+};
+// "adapter", "default" or a JSON file with limits named as in WebGPU and, optionally, "memory" in bytes. What the file
+// leaves out is the specification's default.
+LimitsChoice read_limits(const std::string& text);
+
+SessionOptions session_options(const DeviceArguments& arguments);
+
+// The device that `gyrus plan` and `gyrus info` plan for. Opens nothing; only --limits adapter looks for one.
+Target plan_target(const DeviceArguments& arguments);
+
+// "256" (a cube) or "AxBxC"; throws InvalidInput on anything else.
+Shape parse_size(const std::string& text);
+
+// The file name that a scan's results are called after: no folder, no .nii, .nii.gz, .mgz …; "stdin" for "-".
+std::string stem_of(const std::string& path);
+
+// Ctrl-C sets the flag that runs look at; a second one ends the process at once.
+void catch_interrupts();
+const std::atomic<bool>& interrupted();
+// Throws Cancelled after Ctrl-C.
+void check_interrupted();
+
+}  // namespace gyrus::cli

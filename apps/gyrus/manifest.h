@@ -1,0 +1,30 @@
+#pragma once
+#include <string>
+
+#include "import/model.h"
+#include "volume/labels.h"
+#include "volume/normalize.h"
+
+namespace gyrus::cli {
+
+// What a model needs beside its weights: how scans are prepared for it and what its classes mean.
+struct Manifest {
+  std::string name, title, description;
+  NormalizeOptions normalize;
+  LabelTable labels;
+  bool largest_component = false;  // of each class; the rest is noise
+  bool fill_holes = false;
+  std::string licence, citation;
+};
+
+// From gyrus.json in the model's folder (docs/models.md), else what is known of the brainchop models by their names,
+// else min–max. Labels without names or colours there come from a colour map in the folder. Throws InvalidModel.
+Manifest manifest_of(const Model& model);
+
+// As parse_normalize reads it: "quantile:0.02,0.98".
+std::string normalize_text(const NormalizeOptions& options);
+
+// A model by the user's word for it: a path, or the name of one in the cache. Throws Io where there is neither.
+std::string resolve_model(const std::string& text);
+
+}  // namespace gyrus::cli

@@ -1,0 +1,61 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gyrus/limits.h"
+
+namespace gyrus {
+
+// How feature maps are stored on the GPU; arithmetic is f32 in every case. Auto: f32 where it fits, else f16.
+enum class PrecisionChoice : uint8_t { F32, F16, Auto };
+
+// A GPU, or a software driver that stands in for one.
+struct GpuInfo {
+  std::string name, backend, driver;
+  bool software = false;
+  std::optional<uint64_t> memory_bytes;  // none where the driver does not tell
+};
+
+// All that this machine offers, best first. Empty where there is none.
+std::vector<GpuInfo> list_gpus();
+
+struct SegmenterOptions {
+  PrecisionChoice precision = PrecisionChoice::Auto;
+  std::string device;                             // "" the best, "N" by its place in list_gpus(), else part of a name
+  std::string normalize = "minmax";               // "minmax", "quantile", "quantile:LOW,HIGH" or "none"
+  std::optional<Limits> limits;                   // plan for these instead of what the GPU offers
+  std::function<bool(double fraction)> progress;  // called while a run goes on; returning false cancels it
+};
+
+struct SegmenterImpl;
+
+// A network on a GPU that labels volumes of one size, as many as wanted, one at a time.
+class Segmenter {
+ public:
+  // `model` is a folder, or a file of it. `size` counts voxels along x, y, z. Throws gyrus::Error.
+  Segmenter(const std::string& model, std::array<int64_t, 3> size, const SegmenterOptions& options = {});
+  Segmenter(Segmenter&&) noexcept;
+  Segmenter& operator=(Segmenter&&) noexcept;
+  ~Segmenter();
+
+  // The class of every voxel. Voxels lie as files store them: x fastest, then y, then z. The first run of each element
+  // type compiles the network for it. Throws gyrus::Error; after a cancelled run the segmenter stays usable.
+  std::vector<uint8_t> run(std::span<const uint8_t> voxels);
+  std::vector<uint8_t> run(std::span<const float> voxels);
+
+  int64_t classes() const;
+  uint64_t gpu_bytes() const;         // that the last compiled network holds; 0 before the first run
+  double gpu_seconds() const;         // of the last run
+  const std::string& device() const;  // its name
+
+ private:
+  std::unique_ptr<SegmenterImpl> impl_;
+};
+
+}  // namespace gyrus
