@@ -192,13 +192,28 @@ void discover_nvidia_egl(AdapterRegistry& registry) {
   std::remove(path.c_str());
 }
 
-void discover_hidden_drivers(AdapterRegistry& registry) {
-  if (env_set("VK_ICD_FILENAMES") || env_set("VK_DRIVER_FILES")) return;  // the user has chosen
+bool user_chose_drivers() { return env_set("VK_ICD_FILENAMES") || env_set("VK_DRIVER_FILES"); }
+
+// Whether the system has any driver file where the loader usually looks.
+bool has_driver_files() {
+  for (const char* folder : {"/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"}) {
+    std::error_code error;
+    if (std::filesystem::directory_iterator(folder, error) != std::filesystem::directory_iterator()) return true;
+  }
+  return false;
+}
+
+void discover_all(AdapterRegistry& registry) {
+  if (user_chose_drivers()) return discover(registry);
   const auto& known = registry.adapters;
-  if (std::none_of(known.begin(), known.end(), is_hardware) && !env_set("GYRUS_NO_EGL_ICD"))
-    discover_nvidia_egl(registry);
+  const bool egl = !env_set("GYRUS_NO_EGL_ICD");
+  // Without any driver file the loader would only complain; the EGL driver may still be there.
+  if (egl && !has_driver_files()) discover_nvidia_egl(registry);
+  if (!known.empty()) return;
+  discover(registry);
+  if (egl && std::none_of(known.begin(), known.end(), is_hardware)) discover_nvidia_egl(registry);
   // With hardware present the loader's software driver is never handed out; it stays reachable this way.
-  if (std::all_of(known.begin(), known.end(), is_hardware))
+  if (!known.empty() && std::all_of(known.begin(), known.end(), is_hardware))
     for (const char* file : {"/usr/share/vulkan/icd.d/lvp_icd.json", "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"})
       if (std::filesystem::exists(file)) return discover_with_driver(registry, file);
 }
@@ -225,7 +240,7 @@ void prepare_environment() {
   load_vulkan_loader_beside_program();
 }
 #else
-void discover_hidden_drivers(AdapterRegistry&) {}
+void discover_all(AdapterRegistry& registry) { discover(registry); }
 std::set<std::string> loaded_libraries() { return {}; }
 void keep_loaded(const std::set<std::string>&) {}
 void prepare_environment() {}
@@ -235,8 +250,7 @@ std::shared_ptr<AdapterRegistry> find_adapters() {
   auto registry = std::make_shared<AdapterRegistry>();
   prepare_environment();
   const auto before = loaded_libraries();
-  discover(*registry);
-  discover_hidden_drivers(*registry);
+  discover_all(*registry);
   keep_loaded(before);
   auto& adapters = registry->adapters;
   std::stable_sort(adapters.begin(), adapters.end(),
