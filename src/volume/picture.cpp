@@ -139,6 +139,7 @@ void draw_side_letters(Image& image, int y, Plane plane, int left, int right) {
 }  // namespace
 
 Image picture_mosaic(const Volume& scan, const Volume& labels, const LabelTable& table, const MosaicOptions& options) {
+  check_same_extents(scan, labels);
   const AnatomicalGrid grid = anatomical_grid(scan);
   const Box head = head_box(scan, grid), part = label_box(labels, grid);
   const LabelTable shown = occurring(labels, table);
@@ -187,6 +188,7 @@ Image picture_mosaic(const Volume& scan, const Volume& labels, const LabelTable&
 
 Image picture_of_slices(const Volume& scan, const Volume& labels, const LabelTable& table,
                         const PictureOptions& options) {
+  check_same_extents(scan, labels);
   const AnatomicalGrid grid = anatomical_grid(scan);
   const Box box = head_box(scan, grid);
   const SliceStyle style = style_of(scan, grid, box, options.opacity, kPanelSide);

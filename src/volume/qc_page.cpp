@@ -84,7 +84,7 @@ bool needs_look(const QcEntry& entry) { return !entry.error.empty() || !entry.re
 
 std::string volumes_table(const Report& report) {
   std::string out = "<details><summary>" + fixed(report.total_mm3 / 1000, 1) + " ml in " +
-                    std::to_string(report.labels.size()) + " labels";
+                    std::to_string(report.labels.size()) + (report.labels.size() == 1 ? " label" : " labels");
   const auto part = [&](const char* name, const std::optional<double>& mm3) {
     if (mm3) out += cat(" &middot; ", name, " ", fixed(*mm3 / 1000, 1), " ml");
   };

@@ -160,8 +160,7 @@ bool ends_with(const std::string& text, const std::string& end) {
 }  // namespace
 
 Report make_report(const Volume& scan, const Volume& labels, const LabelTable& table) {
-  if (scan.dims != labels.dims)
-    fail(ErrorCode::InvalidInput, labels.name, "is ", to_string(labels.dims), ", the scan ", to_string(scan.dims));
+  check_same_extents(scan, labels);
   if ((labels.type != VoxelType::U8 && labels.type != VoxelType::I16) || labels.is_scaled())
     fail(ErrorCode::InvalidInput, labels.name, "labels must be plain uint8 or int16, not ", to_string(labels.type));
   Report report;

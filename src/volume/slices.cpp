@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/error.h"
 #include "volume/normalize.h"
 #include "volume/parallel.h"
 
@@ -160,8 +159,7 @@ Box label_box(const Volume& labels, const AnatomicalGrid& grid) {
 
 Image draw_slice(const Volume& volume, const Volume* labels, const LabelTable& table, const AnatomicalGrid& grid,
                  const Box& box, Plane plane, int64_t slice, const SliceStyle& style) {
-  if (labels != nullptr && labels->dims != volume.dims)
-    fail(ErrorCode::InvalidInput, labels->name, "is ", to_string(labels->dims), ", the scan ", to_string(volume.dims));
+  if (labels != nullptr) check_same_extents(volume, *labels);
   const PlaneAxes axes = axes_of(plane);
   const auto across = static_cast<size_t>(axes.across), down = static_cast<size_t>(axes.down);
   const auto pixels = [&](size_t axis) {

@@ -131,6 +131,12 @@ Volume like(const Volume& volume, VoxelType type) {
   return out;
 }
 
+void check_same_extents(const Volume& scan, const Volume& labels) {
+  if (scan.dims != labels.dims)
+    fail(ErrorCode::InvalidInput, labels.name, "is ", to_string(labels.dims), ", the scan ", to_string(scan.dims),
+         "; both must lie on one grid");
+}
+
 Affine qform_affine(const NiftiSpace& space) {
   double b = space.quatern[0], c = space.quatern[1], d = space.quatern[2];
   double a = 1 - (b * b + c * c + d * d);

@@ -68,6 +68,8 @@ struct Volume {
 void set_affine(Volume& volume, const Affine& affine);
 // An empty (zero) volume of that type on the same grid, with the same header fields.
 Volume like(const Volume& volume, VoxelType type);
+// Throws InvalidInput where the extents differ.
+void check_same_extents(const Volume& scan, const Volume& labels);
 // The affine that a qform describes.
 Affine qform_affine(const NiftiSpace& space);
 
