@@ -226,9 +226,11 @@ void check_inputs(const Plan& plan, const std::map<std::string, Tensor>& inputs)
     if (found == inputs.end()) fail(ErrorCode::InvalidInput, port.name, "this input is missing");
     check_input(port, found->second);
   }
-  for (const auto& [name, tensor] : inputs)
-    if (std::none_of(plan.inputs.begin(), plan.inputs.end(), [&](const PlanPort& port) { return port.name == name; }))
-      fail(ErrorCode::InvalidInput, name, "the plan has no such input");
+  for (const auto& input : inputs) {
+    const auto is_it = [&](const PlanPort& port) { return port.name == input.first; };
+    if (std::none_of(plan.inputs.begin(), plan.inputs.end(), is_it))
+      fail(ErrorCode::InvalidInput, input.first, "the plan has no such input");
+  }
 }
 
 void upload_inputs(ExecutorImpl& executor, const std::map<std::string, Tensor>& inputs) {

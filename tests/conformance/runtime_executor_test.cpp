@@ -121,6 +121,18 @@ TEST(RuntimeExecutor, WrongEntryAndWrongBindingsNameTheKernel) {
   expect_chain(ramp(1000), executor.run({{"x", ramp(1000)}}).outputs.at("y"));
 }
 
+TEST(RuntimeExecutor, ErrorsInARunAreThrownByIt) {
+  // The kernel's parameters are 16 bytes; that 12 are bound shows only when the dispatch is encoded.
+  Plan plan = chain_plan();
+  std::get<Dispatch>(plan.steps[3]).bindings[2].size = 12;
+  Executor executor(test_device(), plan);
+  const Error error = error_of([&] { executor.run({{"x", ramp(1000)}}); });
+  EXPECT_EQ(error.code(), ErrorCode::Device);
+  EXPECT_THAT(error.what(), HasSubstr("12"));
+  Executor good(test_device(), chain_plan());
+  expect_chain(ramp(1000), good.run({{"x", ramp(1000)}}).outputs.at("y"));
+}
+
 TEST(RuntimeExecutor, TwoExecutorsInTwoThreads) {
   Device& device = test_device();
   const auto work = [&](uint32_t count) {
