@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <mutex>
 
 #include "core/error.h"
 #include "volume/normalize.h"
@@ -23,15 +24,37 @@ struct Range {
   float low, high;
 };
 
+constexpr int64_t kPart = 1 << 20;  // voxels that one core looks at in a go
+
+struct Extremes {
+  float low = 0, high = 0;
+  int64_t bad = 0;  // voxels that are not finite
+};
+
+Extremes extremes_of(const float* values, int64_t count) {
+  Extremes out{values[0], values[0], 0};
+  for (int64_t i = 0; i < count; ++i) {
+    const float v = values[i];
+    out.bad += !(std::abs(v) <= 1e37f);  // larger ones overflow when they are scaled
+    out.low = v < out.low ? v : out.low;
+    out.high = v > out.high ? v : out.high;
+  }
+  return out;
+}
+
 Range finite_range(const std::vector<float>& values, const Volume& volume) {
   const int64_t count = volume.voxels();
-  float low = values[0], high = values[0];
+  std::vector<Extremes> parts(static_cast<size_t>((count + kPart - 1) / kPart));
+  parallel_ranges(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p)
+      parts[static_cast<size_t>(p)] = extremes_of(values.data() + p * kPart, std::min(kPart, count - p * kPart));
+  });
+  float low = parts[0].low, high = parts[0].high;
   int64_t bad = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const float v = values[static_cast<size_t>(i)];
-    bad += !(std::abs(v) <= 1e37f);  // larger ones overflow when they are scaled
-    low = std::min(low, v);
-    high = std::max(high, v);
+  for (const Extremes& part : parts) {
+    bad += part.bad;
+    low = std::min(low, part.low);
+    high = std::max(high, part.high);
   }
   if (bad > 0)
     fail(ErrorCode::InvalidInput, volume.name, "holds NaN or infinite values (", bad, " of ", count,
@@ -47,11 +70,21 @@ float robust_white(const std::vector<float>& values, const Range& range, double 
   const float bin_size = (range.high - range.low) / kBins;
   std::vector<int64_t> histogram(kBins);
   int64_t nonzero = 0;
-  for (float v : values) {
-    nonzero += std::abs(v) >= 1e-15f;
-    const float bin = (v - range.low) / bin_size;  // not a number where bins are too narrow for a float
-    ++histogram[static_cast<size_t>(bin < kBins - 1 ? bin : kBins - 1)];
-  }
+  std::mutex mutex;
+  const auto count = static_cast<int64_t>(values.size());
+  parallel_ranges(count, kPart, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> own(kBins);
+    int64_t own_nonzero = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const float v = values[static_cast<size_t>(i)];
+      own_nonzero += std::abs(v) >= 1e-15f;
+      const float bin = (v - range.low) / bin_size;  // not a number where bins are too narrow for a float
+      ++own[static_cast<size_t>(bin < kBins - 1 ? bin : kBins - 1)];
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    nonzero += own_nonzero;
+    for (size_t b = 0; b < own.size(); ++b) histogram[b] += own[b];
+  });
   const auto clipped = static_cast<int64_t>((1.0f - static_cast<float>(high_fraction)) * static_cast<float>(nonzero));
   const int64_t wanted = static_cast<int64_t>(values.size()) - clipped;
   int64_t below = histogram[0];

@@ -3,6 +3,7 @@
 #include "volume/mask.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -75,6 +76,47 @@ void transform_axis(std::vector<float>& values, const Dims& dims, size_t axis, d
   });
 }
 
+struct VoxelBox {
+  std::array<int64_t, 3> first, last;  // both included
+};
+
+// Where the mask is set and `margin_mm` around it, at least a voxel, within the grid; last < first where it is empty.
+VoxelBox box_around(const Volume& mask, double margin_mm) {
+  VoxelBox box{{mask.dims[0], mask.dims[1], mask.dims[2]}, {-1, -1, -1}};
+  const uint8_t* row = mask.as<uint8_t>();
+  for (int64_t z = 0; z < mask.dims[2]; ++z)
+    for (int64_t y = 0; y < mask.dims[1]; ++y, row += mask.dims[0])
+      for (int64_t x = 0; x < mask.dims[0]; ++x) {
+        if (row[x] == 0) continue;
+        const int64_t at[3] = {x, y, z};
+        for (size_t i = 0; i < 3; ++i) {
+          box.first[i] = std::min(box.first[i], at[i]);
+          box.last[i] = std::max(box.last[i], at[i]);
+        }
+      }
+  if (box.last[0] < 0) return box;
+  const Vec3d spacing = mask.spacing();
+  for (size_t i = 0; i < 3; ++i) {
+    const auto margin = static_cast<int64_t>(std::min(1e6, std::ceil(margin_mm / spacing[i]))) + 1;
+    box.first[i] = std::max<int64_t>(0, box.first[i] - margin);
+    box.last[i] = std::min(mask.dims[i] - 1, box.last[i] + margin);
+  }
+  return box;
+}
+
+// The part of a mask in the box, with the spacing (not the place) of the whole.
+Volume cut(const Volume& mask, const VoxelBox& box) {
+  Volume out({box.last[0] - box.first[0] + 1, box.last[1] - box.first[1] + 1, box.last[2] - box.first[2] + 1},
+             VoxelType::U8);
+  out.affine = mask.affine;
+  for (int64_t z = 0; z < out.dims[2]; ++z)
+    for (int64_t y = 0; y < out.dims[1]; ++y)
+      std::memcpy(out.as<uint8_t>() + out.index(0, y, z),
+                  mask.as<uint8_t>() + mask.index(box.first[0], box.first[1] + y, box.first[2] + z),
+                  static_cast<size_t>(out.dims[0]));
+  return out;
+}
+
 template <class T>
 void clear_outside(T* data, const uint8_t* mask, int64_t count, double slope, double intercept) {
   const double element = -intercept / slope;
@@ -108,13 +150,19 @@ Volume make_mask(const Volume& labels, double border_mm) {
   });
   if (border_mm == 0) return mask;
   const bool grow = border_mm > 0;
-  const std::vector<float> squared = squared_distances(mask, grow);
+  // Nothing changes further from the mask than the border is wide, so only that part is looked at.
+  const VoxelBox box = box_around(mask, std::max(border_mm, 0.0));
+  if (box.last[0] < box.first[0]) return mask;
+  const Volume part = cut(mask, box);
+  const std::vector<float> squared = squared_distances(part, grow);
   // A distance that equals the border up to rounding counts as within it.
   const auto limit = static_cast<float>(border_mm * border_mm * (1 + 1e-6));
-  for (int64_t i = 0; i < mask.voxels(); ++i) {
-    const bool near = squared[static_cast<size_t>(i)] <= limit;
-    mask.as<uint8_t>()[i] = near == grow ? 1 : 0;
-  }
+  for (int64_t z = 0; z < part.dims[2]; ++z)
+    for (int64_t y = 0; y < part.dims[1]; ++y)
+      for (int64_t x = 0; x < part.dims[0]; ++x) {
+        const bool near = squared[static_cast<size_t>(part.index(x, y, z))] <= limit;
+        mask.as<uint8_t>()[mask.index(box.first[0] + x, box.first[1] + y, box.first[2] + z)] = near == grow ? 1 : 0;
+      }
   return mask;
 }
 
