@@ -27,6 +27,7 @@ int run(int argc, char** argv) {
   add_plan(app);
   add_info(app);
   add_devices(app);
+  add_demo(app);
   try {
     app.parse(argc, argv);
     return exit_code();

@@ -1,0 +1,58 @@
+# gyrus: everything from a bare clone. `make demo` and `make test` do all set-up by themselves.
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 5
+ASAN_TESTS = unit_|conformance_runtime|conformance_ops
+GYRUS = build/release/bin/gyrus
+# lavapipe asks for a runtime folder and warns without one.
+export XDG_RUNTIME_DIR ?= /tmp
+
+.PHONY: all setup build demo test test-release test-asan test-fuzz bundle bench fuzz format tidy clean
+
+all: build
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release -j $(JOBS)
+
+# A synthetic head, segmented on the GPU that is found; a software one will do.
+demo: setup
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release -j $(JOBS) --target gyrus
+	@$(GYRUS) demo --out out/demo
+
+test: test-release test-asan test-fuzz
+
+test-release: build
+	ctest --test-dir build/release --output-on-failure
+
+# The sanitizers over everything that needs no GPU, the runtime, and the op table.
+test-asan: setup
+	@cmake --preset asan >/dev/null
+	@cmake --build --preset asan -j $(JOBS)
+	ctest --test-dir build/asan --output-on-failure -R '^($(ASAN_TESTS))'
+
+test-fuzz: setup
+	scripts/fuzz.sh $(FUZZ_SECONDS)
+
+fuzz: setup
+	scripts/fuzz.sh $(or $(SECONDS_EACH),600)
+
+# The programs with the libraries that they need, for machines that have only libc and libstdc++.
+bundle: build
+	@scripts/bundle.sh build/release build/bundle
+
+bench: build
+	@scripts/bench.sh
+
+format: setup
+	@git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/' | xargs clang-format-14 -i
+
+tidy: setup
+	@cmake --preset release >/dev/null
+	@git ls-files 'src/*.cpp' 'apps/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy-14 -p build/release --quiet
+
+clean:
+	rm -rf build out
