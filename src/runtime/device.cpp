@@ -239,7 +239,8 @@ bool DeviceImpl::lost() const {
 void DeviceImpl::check(const std::string& doing) const {
   const std::lock_guard lock(events->mutex);
   if (events->lost) {
-    release_adapters();  // a new device starts from the drivers as they are now
+    // A new device starts from the drivers as they are now.
+    if (!std::exchange(events->adapters_released, true)) release_adapters();
     fail(ErrorCode::Device, adapter.name, "the device was lost while ", doing, ": ",
          events->lost_reason.empty() ? "the driver gave no reason" : events->lost_reason,
          "; open the device again, with less work or memory if it happens twice");

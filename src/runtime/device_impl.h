@@ -23,7 +23,8 @@ struct DeviceEvents {
   std::mutex mutex;
   bool lost = false;
   std::string lost_reason;
-  std::string first_error;  // since the last check
+  bool adapters_released = false;  // after the loss
+  std::string first_error;         // since the last check
 };
 
 // A kernel ready to be dispatched.

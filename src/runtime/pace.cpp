@@ -5,6 +5,7 @@
 namespace gyrus {
 namespace {
 
+constexpr double kShortest = 2e-3;      // seconds; what takes less says nothing about the pace
 constexpr double kStepOverhead = 5e-6;  // seconds; keeps thousands of empty steps from forming one submission
 
 struct Cost {
@@ -44,8 +45,8 @@ double Pace::seconds(const Step& step) const {
 }
 
 void Pace::observe(double predicted, double measured) {
-  // Under a millisecond, what is measured is the way to the device and back.
-  if (predicted <= 0 || measured < 1e-3) return;
+  // Of a short submission one measures the way to the device and back, and how busy the host is.
+  if (predicted < kShortest && measured < 10 * kShortest) return;
   const std::lock_guard lock(mutex_);
   const double ratio = measured / predicted;
   scale_ *= ratio > 1 ? std::min(ratio, 16.0) : std::max(0.5, 0.5 + 0.5 * ratio);

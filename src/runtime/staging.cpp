@@ -44,11 +44,13 @@ class Lease {
     };
     const WGPUMapMode mode = upload_ ? WGPUMapMode_Write : WGPUMapMode_Read;
     device_.wait_for(wgpuBufferMapAsync(buffer(), mode, 0, staging_.size, callback));
-    const char* doing = upload_ ? "uploading" : "reading back";
-    if (!result.ok) device_.check(doing);
-    if (!result.ok)
-      fail(ErrorCode::Device, "device", "a staging buffer could not be mapped while ", doing, ": ", result.message);
+    if (!result.ok) not_mapped(result.message);
     staging_.mapped = true;
+  }
+  [[noreturn]] void not_mapped(const std::string& message = {}) const {
+    const char* doing = upload_ ? "uploading" : "reading back";
+    device_.check(doing);
+    fail(ErrorCode::Device, device_.adapter.name, "a staging buffer could not be mapped while ", doing, ": ", message);
   }
   void unmap() {
     wgpuBufferUnmap(buffer());
@@ -77,11 +79,13 @@ struct Flight {
 
 void land(Flight& flight) {
   flight.lease->map();
+  const auto* source =
+      static_cast<const std::byte*>(wgpuBufferGetConstMappedRange(flight.lease->buffer(), 0, flight.lease->size()));
+  if (!source) flight.lease->not_mapped();
   for (const Part& part : flight.parts) {
     if (part.at >= part.range->wanted) continue;
     const uint64_t bytes = std::min(part.size, part.range->wanted - part.at);
-    const void* source = wgpuBufferGetConstMappedRange(flight.lease->buffer(), 0, flight.lease->size());
-    std::memcpy(part.range->data + part.at, static_cast<const std::byte*>(source) + part.staging_at, bytes);
+    std::memcpy(part.range->data + part.at, source + part.staging_at, bytes);
   }
   flight.lease->unmap();
 }
@@ -173,8 +177,7 @@ void upload(DeviceImpl& device, WGPUBuffer buffer, uint64_t offset, uint64_t siz
     const uint64_t bytes = std::min(capacity, size - at);
     const uint64_t real = at < given ? std::min(bytes, given - at) : 0;
     auto* target = static_cast<std::byte*>(wgpuBufferGetMappedRange(lease.buffer(), 0, lease.size()));
-    if (!target) device.check("uploading");
-    if (!target) fail(ErrorCode::Device, "device", "a staging buffer for uploads is not mapped");
+    if (!target) lease.not_mapped();
     if (real) std::memcpy(target, data + at, real);
     if (bytes > real) std::memset(target + real, 0, bytes - real);
     lease.unmap();

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "conformance/runtime_plans.h"
 #include "core/error.h"
 
@@ -151,6 +153,31 @@ TEST(RuntimeDevice, LostInARunThenReopened) {
   }
   Executor later(open_device(test_options()), chain_plan());
   EXPECT_EQ(later.run({{"x", ramp(1000)}}).outputs.at("y").as<float>()[1], 8.0f);
+}
+
+TEST(RuntimeDevice, NoDriverIsAnErrorNotTheNullBackend) {
+  device_slot().reset();
+  release_adapters();
+  const char* const kVariables[] = {"VK_ICD_FILENAMES", "VK_DRIVER_FILES"};
+  std::map<std::string, std::optional<std::string>> before;
+  for (const char* name : kVariables) {
+    const char* value = std::getenv(name);
+    before[name] = value ? std::optional<std::string>(value) : std::nullopt;
+    setenv(name, "/nonexistent/driver.json", 1);
+  }
+  EXPECT_TRUE(list_adapters().empty());
+  const Error error = error_of([] { open_device(); });
+  EXPECT_EQ(error.code(), ErrorCode::Device);
+  EXPECT_THAT(error.what(), HasSubstr("no GPU adapter found"));
+  EXPECT_THAT(error.what(), HasSubstr("mesa-vulkan-drivers"));
+  for (const auto& [name, value] : before) {
+    if (value)
+      setenv(name.c_str(), value->c_str(), 1);
+    else
+      unsetenv(name.c_str());
+  }
+  release_adapters();
+  EXPECT_FALSE(list_adapters().empty());
 }
 
 TEST(RuntimeDevice, NothingLeaks) {
