@@ -1,5 +1,8 @@
 #include "kernels/kernels.h"
 
+#include <charconv>
+#include <optional>
+
 #include "core/error.h"
 
 namespace gyrus {
@@ -7,6 +10,8 @@ namespace {
 
 constexpr std::string_view kOpen = "{{";
 constexpr std::string_view kClose = "}}";
+constexpr size_t kMostIncludes = 8;      // files inside files
+constexpr uint32_t kMostRepeats = 4096;  // of a loop: more is a mistake, not a kernel
 
 std::string_view kernel_text(std::string_view name) {
   for (const EmbeddedKernel& kernel : embedded_kernels())
@@ -25,75 +30,97 @@ const std::string& value_of(const std::string& name, const KernelVars& vars) {
   return it->second;
 }
 
-int count_of(const std::string& text, const KernelVars& vars) {
+uint32_t count_of(const std::string& text, const KernelVars& vars) {
   const bool literal = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  return std::stoi(literal ? text : value_of(text, vars));
+  const std::string& number = literal ? text : value_of(text, vars);
+  uint32_t count = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), count);
+  if (error != std::errc() || end != number.data() + number.size() || count > kMostRepeats)
+    fail(ErrorCode::InvalidGraph, "kernel", "'", number, "' is no count of a loop; expected 0 to ", kMostRepeats);
+  return count;
 }
 
-// The text up to the tag {{/name}} that closes a block opened just before; moves `rest` behind it.
-std::string_view take_block(std::string_view& rest, const std::string& name) {
-  const std::string closing = "{{/" + name + "}}";
-  size_t depth = 1;
-  size_t at = 0;
-  while (depth > 0) {
-    const size_t tag = rest.find(kOpen, at);
-    if (tag == std::string_view::npos) fail(ErrorCode::InvalidGraph, "kernel", "block '", name, "' is never closed");
-    const size_t end = rest.find(kClose, tag);
-    const std::string_view inner = rest.substr(tag + 2, end - tag - 2);
-    const bool opens = (inner[0] == '#' || inner[0] == '^')
-                           ? inner.substr(1) == name
-                           : inner[0] == '@' && inner.substr(1, inner.find('=') - 1) == name;
-    if (opens) ++depth;
-    if (inner[0] == '/' && inner.substr(1) == name) --depth;
-    at = end + 2;
-    if (depth == 0) {
-      const std::string_view block = rest.substr(0, tag);
-      rest.remove_prefix(at);
-      return block;
-    }
-  }
+// A tag {{…}} of a template: the text before it, what is inside, and what follows.
+struct Tag {
+  std::string_view before, inner, rest;
+};
+
+// The first tag, or nothing where the text holds none.
+std::optional<Tag> next_tag(std::string_view text) {
+  const size_t open = text.find(kOpen);
+  if (open == std::string_view::npos) return {};
+  const size_t close = text.find(kClose, open);
+  if (close == std::string_view::npos) fail(ErrorCode::InvalidGraph, "kernel", "a template tag is never closed");
+  const std::string_view inner = text.substr(open + 2, close - open - 2);
+  if (inner.empty()) fail(ErrorCode::InvalidGraph, "kernel", "a template tag is empty");
+  return Tag{text.substr(0, open), inner, text.substr(close + 2)};
+}
+
+// The name of the block that a tag opens, or nothing where it opens none.
+std::string_view opened_by(std::string_view inner) {
+  if (inner[0] == '#' || inner[0] == '^') return inner.substr(1);
+  if (inner[0] == '@') return inner.substr(1, inner.find('=') - 1);
   return {};
 }
 
-void expand(std::string_view rest, const KernelVars& vars, std::string& out) {
-  while (true) {
-    const size_t tag = rest.find(kOpen);
-    if (tag == std::string_view::npos) {
-      out += rest;
-      return;
-    }
-    out += rest.substr(0, tag);
-    const size_t end = rest.find(kClose, tag);
-    if (end == std::string_view::npos) fail(ErrorCode::InvalidGraph, "kernel", "a template tag is never closed");
-    const std::string inner(rest.substr(tag + 2, end - tag - 2));
-    rest.remove_prefix(end + 2);
-    const std::string name = inner.substr(1);
-    if (inner[0] == '>') {
-      expand(kernel_text(name), vars, out);
-    } else if (inner[0] == '#' || inner[0] == '^') {
-      const std::string_view block = take_block(rest, name);
-      if (is_set(name, vars) == (inner[0] == '#')) expand(block, vars, out);
-    } else if (inner[0] == '@') {
-      const size_t equals = name.find('=');
-      const std::string variable = name.substr(0, equals);
-      const int count = count_of(name.substr(equals + 1), vars);
-      const std::string_view block = take_block(rest, variable);
-      KernelVars inside = vars;
-      for (int i = 0; i < count; ++i) {
-        inside[variable] = std::to_string(i);
-        expand(block, inside, out);
+// The text up to the tag {{/name}} that closes a block opened just before; moves `rest` behind it.
+std::string_view take_block(std::string_view& rest, std::string_view name) {
+  const std::string_view all = rest;
+  for (size_t depth = 1;;) {
+    const std::optional<Tag> tag = next_tag(rest);
+    if (!tag) fail(ErrorCode::InvalidGraph, "kernel", "block '", name, "' is never closed");
+    rest = tag->rest;
+    if (opened_by(tag->inner) == name) ++depth;
+    if (tag->inner[0] == '/' && tag->inner.substr(1) == name && --depth == 0)
+      return all.substr(0, static_cast<size_t>(tag->before.data() + tag->before.size() - all.data()));
+  }
+}
+
+void expand(std::string_view rest, const KernelVars& vars, size_t depth, std::string& out);
+
+// {{@name=count}} … {{/name}}
+void expand_loop(const std::string& loop, std::string_view& rest, const KernelVars& vars, size_t depth,
+                 std::string& out) {
+  const size_t equals = loop.find('=');
+  if (equals == std::string::npos)
+    fail(ErrorCode::InvalidGraph, "kernel", "the loop '", loop, "' has no count; expected name=count");
+  const std::string variable = loop.substr(0, equals);
+  const uint32_t count = count_of(loop.substr(equals + 1), vars);
+  const std::string_view block = take_block(rest, variable);
+  KernelVars inside = vars;
+  for (uint32_t i = 0; i < count; ++i) {
+    inside[variable] = std::to_string(i);
+    expand(block, inside, depth, out);
+  }
+}
+
+void expand(std::string_view rest, const KernelVars& vars, size_t depth, std::string& out) {
+  if (depth > kMostIncludes) fail(ErrorCode::InvalidGraph, "kernel", "kernel files include each other in a circle");
+  while (const std::optional<Tag> tag = next_tag(rest)) {
+    out += tag->before;
+    rest = tag->rest;
+    const std::string name(tag->inner.substr(1));
+    switch (tag->inner[0]) {
+      case '>': expand(kernel_text(name), vars, depth + 1, out); break;
+      case '@': expand_loop(name, rest, vars, depth, out); break;
+      case '#':
+      case '^': {
+        const std::string_view block = take_block(rest, name);
+        if (is_set(name, vars) == (tag->inner[0] == '#')) expand(block, vars, depth, out);
+        break;
       }
-    } else {
-      out += value_of(inner, vars);
+      case '/': fail(ErrorCode::InvalidGraph, "kernel", "block '", name, "' is closed but not open");
+      default: out += value_of(std::string(tag->inner), vars);
     }
   }
+  out += rest;
 }
 
 }  // namespace
 
 std::string expand_template(std::string_view text, const KernelVars& vars) {
   std::string out;
-  expand(text, vars, out);
+  expand(text, vars, 0, out);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "plan/workgroup_memory.h"
 
 namespace gyrus {
 namespace {
@@ -86,6 +87,12 @@ BufferRange PlanBuilder::add_constant_floats(const std::vector<float>& values, c
   return add_constant(bytes, label);
 }
 
+BufferRange PlanBuilder::add_uniform_floats(const std::vector<float>& values) {
+  std::vector<uint32_t> words(values.size());
+  if (!values.empty()) std::memcpy(words.data(), values.data(), values.size() * 4);
+  return add_params(words);
+}
+
 Params PlanBuilder::begin_params() {
   Params params;
   params.add("first_group", 0);
@@ -112,8 +119,22 @@ BufferRange PlanBuilder::add_params(const std::vector<uint32_t>& words) {
 
 uint32_t PlanBuilder::add_kernel(PlanKernel kernel) {
   const auto [entry, fresh] = kernels_.try_emplace(kernel.wgsl, static_cast<uint32_t>(plan_.kernels.size()));
-  if (fresh) plan_.kernels.push_back(std::move(kernel));
+  if (!fresh) return entry->second;
+  const uint64_t bytes = workgroup_bytes(kernel.wgsl).value_or(0);
+  if (bytes > limits_.max_compute_workgroup_storage_size)
+    fail(ErrorCode::OverLimits, kernel.name, "needs ", bytes, " bytes of workgroup memory; the device has ",
+         limits_.max_compute_workgroup_storage_size);
+  plan_.kernels.push_back(std::move(kernel));
   return entry->second;
+}
+
+void PlanBuilder::check_bindings(const DispatchSpec& spec, const std::vector<BufferRange>& bindings) const {
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    const uint64_t most = i == 0 ? limits_.max_uniform_buffer_binding_size : limits_.max_storage_buffer_binding_size;
+    if (bindings[i].size > most)
+      fail(ErrorCode::OverLimits, spec.label, spec.name, " needs a binding of ", bindings[i].size,
+           " bytes; the device allows ", most);
+  }
 }
 
 void PlanBuilder::touch(const BufferRange& range) {
@@ -134,7 +155,8 @@ void PlanBuilder::mark(const Storage& storage, bool start) {
 }
 
 void PlanBuilder::dispatch(const DispatchSpec& spec) {
-  const uint64_t most = limits_.max_compute_workgroups_per_dimension;
+  // No device has more than fits 16 bits; the bound keeps the product of three in 64.
+  const uint64_t most = std::min<uint64_t>(limits_.max_compute_workgroups_per_dimension, 1 << 20);
   for (uint64_t done = 0; done < spec.groups;) {
     const uint64_t count = std::min(spec.groups - done, most * most * most);
     const uint64_t z = (count + most * most - 1) / (most * most);
@@ -154,6 +176,10 @@ void PlanBuilder::emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups,
   words.at(0) = static_cast<uint32_t>(first_group);
   words.at(1) = static_cast<uint32_t>(spec.groups);
   step.bindings.push_back(add_params(words));
+  for (const BufferRange& range : spec.uniforms) {
+    kernel.bindings.push_back(BindingKind::Uniform);
+    step.bindings.push_back(range);
+  }
   for (const BufferRange& range : spec.reads) {
     kernel.bindings.push_back(BindingKind::ReadStorage);
     step.bindings.push_back(range);
@@ -162,8 +188,9 @@ void PlanBuilder::emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups,
     kernel.bindings.push_back(BindingKind::ReadWriteStorage);
     step.bindings.push_back(range);
   }
-  if (kernel.bindings.size() - 1 > limits_.max_storage_buffers_per_shader_stage)
-    fail(ErrorCode::OverLimits, spec.label, spec.name, " needs ", kernel.bindings.size() - 1,
+  check_bindings(spec, step.bindings);
+  if (spec.reads.size() + spec.writes.size() > limits_.max_storage_buffers_per_shader_stage)
+    fail(ErrorCode::OverLimits, spec.label, spec.name, " needs ", spec.reads.size() + spec.writes.size(),
          " storage buffers; the device allows ", limits_.max_storage_buffers_per_shader_stage);
   for (const BufferRange& range : step.bindings) touch(range);
   step.kernel = add_kernel(std::move(kernel));

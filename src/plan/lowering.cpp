@@ -48,8 +48,10 @@ StoragePtr Lowering::make_constant(ValueId id) {
   if (value.type.layout != Layout::Plain) fail(ErrorCode::InvalidGraph, value.name, "a constant must be plain");
   const std::vector<std::byte>& data = value.constant->data;
   const uint64_t unit = storage.unit_bytes();
-  const uint64_t piece =
-      round_down(std::min(limits().max_storage_buffer_binding_size, limits().max_buffer_size), 256) / unit;
+  const uint64_t most = std::min(limits().max_storage_buffer_binding_size, limits().max_buffer_size);
+  const uint64_t piece = round_down(most, 256) / unit;
+  if (piece == 0)
+    fail(ErrorCode::OverLimits, value.name, "bindings of ", most, " bytes are too small to cut a constant");
   for (uint64_t first = 0; first < std::max<uint64_t>(1, storage.units); first += piece) {
     const uint64_t count = std::min(piece, storage.units - first);
     const std::vector<std::byte> bytes(data.begin() + static_cast<int64_t>(first * unit),

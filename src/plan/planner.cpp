@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "graph/op.h"
 #include "plan/lowering.h"
+#include "plan/workgroup_memory.h"
 
 namespace gyrus {
 namespace {
@@ -43,7 +44,7 @@ Limits needs_of(const Plan& plan, const Limits& limits) {
   needs.max_compute_workgroup_size_y = needs.max_compute_workgroup_size_z = 1;
   needs.min_storage_buffer_offset_alignment = limits.min_storage_buffer_offset_alignment;
   needs.min_uniform_buffer_offset_alignment = limits.min_uniform_buffer_offset_alignment;
-  needs.max_compute_workgroup_storage_size = limits.max_compute_workgroup_storage_size;
+  needs.max_compute_workgroup_storage_size = 0;
   for (const PlanBuffer& buffer : plan.buffers) needs.max_buffer_size = std::max(needs.max_buffer_size, buffer.size);
   for (const PlanKernel& kernel : plan.kernels) {
     const auto storage = std::count_if(kernel.bindings.begin(), kernel.bindings.end(),
@@ -53,6 +54,9 @@ Limits needs_of(const Plan& plan, const Limits& limits) {
     needs.max_compute_invocations_per_workgroup =
         std::max(needs.max_compute_invocations_per_workgroup, kernel.workgroup_size[0]);
     needs.max_compute_workgroup_size_x = std::max(needs.max_compute_workgroup_size_x, kernel.workgroup_size[0]);
+    const uint64_t memory = workgroup_bytes(kernel.wgsl).value_or(limits.max_compute_workgroup_storage_size);
+    needs.max_compute_workgroup_storage_size =
+        std::max(needs.max_compute_workgroup_storage_size, static_cast<uint32_t>(memory));
   }
   for (const Step& step : plan.steps) {
     const auto* dispatch = std::get_if<Dispatch>(&step);

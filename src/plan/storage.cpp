@@ -28,8 +28,12 @@ Storage storage_shape(const TensorType& type) {
 
 std::vector<uint64_t> chunk_sizes(const Storage& s, const Limits& limits, const std::string& what) {
   const uint64_t limit = limits.max_buffer_size;
-  if (s.bytes() <= limit) return {s.units};
   const uint64_t unit = s.unit_bytes();
+  // Where quads are bound one by one, several may be written at once. Bindings start aligned: in one buffer a quad that
+  // does not would be reached by the binding of the quad before it.
+  const bool quads_apart = s.lanes > 1 && s.bytes() > limits.max_storage_buffer_binding_size &&
+                           s.slab_units * unit % limits.min_storage_buffer_offset_alignment != 0;
+  if (s.bytes() <= limit && !quads_apart) return {s.units};
   std::vector<uint64_t> sizes;
   const auto cut = [&sizes](uint64_t total, uint64_t piece) {
     for (uint64_t at = 0; at < total; at += piece) sizes.push_back(std::min(piece, total - at));
@@ -37,15 +41,15 @@ std::vector<uint64_t> chunk_sizes(const Storage& s, const Limits& limits, const 
   const uint64_t slab_bytes = s.slab_units * unit;
   // Four bytes of slack keep every chunk of a narrow type a whole number of words.
   if (slab_bytes <= limit && slab_bytes % 4 == 0) {
-    cut(s.units, limit / slab_bytes * s.slab_units);
+    cut(s.units, quads_apart ? s.slab_units : limit / slab_bytes * s.slab_units);
     return sizes;
   }
   const uint64_t plane_bytes = s.plane_units * unit;
   uint64_t planes = plane_bytes ? limit / plane_bytes : 0;
   while (planes > 0 && planes * plane_bytes % 4 != 0) --planes;
   if (planes == 0)
-    fail(ErrorCode::OverLimits, what, "one plane of it has ", plane_bytes, " bytes and a buffer may have ", limit,
-         ": make the last two axes smaller");
+    fail(ErrorCode::OverLimits, what, "planes of ", plane_bytes, " bytes do not fit a buffer of ", limit,
+         " bytes in whole words: make the last two axes smaller");
   if (s.slab_units * unit % 4 != 0) {
     cut(s.units, planes * s.plane_units);
     return sizes;
@@ -89,9 +93,13 @@ std::vector<Window> windows(const Storage& s, uint64_t first, uint64_t count, co
     const Chunk& chunk = chunk_of(s, at);
     uint64_t size = std::min(first + count, chunk.first + chunk.count) - at;
     if (!fits_window(s, at, size, limits)) {
-      const uint64_t most =
-          (limits.max_storage_buffer_binding_size - limits.min_storage_buffer_offset_alignment) / unit;
-      size = std::min(size, round_down(most, step));
+      const uint64_t binding = limits.max_storage_buffer_binding_size;
+      const uint64_t slack = limits.min_storage_buffer_offset_alignment;
+      const uint64_t most = binding > slack ? round_down((binding - slack) / unit, step) : 0;
+      if (most == 0)
+        fail(ErrorCode::OverLimits, "plan", "bindings of ", binding, " bytes at multiples of ", slack,
+             " are too small to cut a tensor");
+      size = std::min(size, most);
     }
     result.push_back(window(s, at, size, limits));
     at += size;

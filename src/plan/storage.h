@@ -11,7 +11,8 @@
 //
 // A unit is one element of a plain tensor or one quad of channels of a packed one. A value [N, C, spatial…] is N·C (or
 // N·ceil(C/4)) slabs of `slab_units`; a slab is a sequence of planes of `plane_units`. Cuts never split a plane, and a
-// chunk that does not hold whole slabs lies inside one.
+// chunk that does not hold whole slabs lies inside one (except where slabs of narrow types are no whole words). All
+// slabs of a packed value are cut at the same planes.
 
 namespace gyrus {
 

@@ -1,0 +1,191 @@
+// Plans of the whole op table under large, default, tiny and random limits, checked without a GPU.
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "plan_support.h"
+#include "support/random_graph.h"
+
+namespace gyrus::test {
+namespace {
+
+struct Setting {
+  const char* name;
+  Limits limits;
+  Precision precision;
+};
+
+std::vector<Setting> settings() {
+  return {{"large", large_limits(), Precision::F32},     {"large f16", large_limits(), Precision::F16},
+          {"default", default_limits(), Precision::F32}, {"default f16", default_limits(), Precision::F16},
+          {"tiny", tiny_limits(), Precision::F32},       {"tiny f16", tiny_limits(), Precision::F16},
+          {"small", small_limits(), Precision::F32}};
+}
+
+TEST(MakePlan, KeepsTheLimitsForEveryOpCase) {
+  for (const Setting& setting : settings())
+    for (const OpCase& c : op_cases()) {
+      SCOPED_TRACE(cat(c.name, " ", setting.name));
+      const Graph graph = optimize(case_graph(c), setting.precision);
+      for (const PlanOptions& options : {PlanOptions{}, software_options()}) {
+        Plan plan;
+        ASSERT_NO_THROW(plan = make_plan(graph, setting.limits, options));
+        expect_sound(plan, setting.limits);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+}
+
+TEST(MakePlan, ComesBackFromJsonByteForByte) {
+  for (const Limits& limits : {default_limits(), tiny_limits()})
+    for (const OpCase& c : op_cases()) {
+      SCOPED_TRACE(c.name);
+      expect_round_trip(make_plan(optimize(case_graph(c), Precision::F16), limits));
+    }
+}
+
+TEST(MakePlan, IsAPureFunction) {
+  for (const OpCase& c : op_cases()) {
+    const Graph graph = optimize(case_graph(c), Precision::F16);
+    const Plan first = make_plan(graph, tiny_limits());
+    const Plan second = make_plan(graph, tiny_limits());
+    EXPECT_EQ(to_json(first), to_json(second)) << c.name;
+    EXPECT_EQ(first.weights, second.weights) << c.name;
+  }
+}
+
+// Every byte of an output is bound for writing by some dispatch, unless it is an input or a constant as it is.
+TEST(MakePlan, WritesWholeOutputs) {
+  for (const OpCase& c : op_cases()) {
+    SCOPED_TRACE(c.name);
+    const Plan plan = make_plan(optimize(case_graph(c), Precision::F32), small_limits());
+    std::vector<BufferRange> written;
+    for (const Step& step : plan.steps) {
+      const auto& dispatch = std::get<Dispatch>(step);
+      for (size_t b = 0; b < dispatch.bindings.size(); ++b)
+        if (plan.kernels[dispatch.kernel].bindings[b] == BindingKind::ReadWriteStorage)
+          written.push_back(dispatch.bindings[b]);
+    }
+    std::sort(written.begin(), written.end(), [](const BufferRange& a, const BufferRange& b) {
+      return std::tie(a.buffer, a.offset) < std::tie(b.buffer, b.offset);
+    });
+    std::set<uint32_t> given;
+    for (const PlanPort& port : plan.inputs)
+      for (const Piece& piece : port.pieces) given.insert(piece.range.buffer);
+    for (const PlanPort& port : plan.outputs)
+      for (const Piece& piece : port.pieces) {
+        if (given.count(piece.range.buffer)) continue;
+        uint64_t at = piece.range.offset;
+        for (const BufferRange& range : written)
+          if (range.buffer == piece.range.buffer && range.offset <= at) at = std::max(at, range.offset + range.size);
+        EXPECT_GE(at, piece.range.offset + piece.range.size) << port.name;
+      }
+  }
+}
+
+// No dispatch reads memory that holds nothing yet.
+TEST(MakePlan, ReadsNothingBeforeItIsWritten) {
+  for (const OpCase& c : op_cases()) {
+    SCOPED_TRACE(c.name);
+    const Plan plan = make_plan(optimize(case_graph(c), Precision::F16), tiny_limits());
+    std::vector<bool> filled(plan.buffers.size());
+    for (size_t b = 0; b < plan.buffers.size(); ++b) filled[b] = plan.buffers[b].kind != BufferKind::Storage;
+    for (const PlanPort& port : plan.inputs)
+      for (const Piece& piece : port.pieces) filled[piece.range.buffer] = true;
+    for (const Step& step : plan.steps) {
+      const auto& dispatch = std::get<Dispatch>(step);
+      const std::vector<BindingKind>& kinds = plan.kernels[dispatch.kernel].bindings;
+      for (size_t b = 0; b < kinds.size(); ++b) {
+        if (kinds[b] == BindingKind::ReadWriteStorage) continue;
+        EXPECT_TRUE(filled[dispatch.bindings[b].buffer]) << dispatch.label;
+      }
+      for (size_t b = 0; b < kinds.size(); ++b) filled[dispatch.bindings[b].buffer] = true;
+    }
+  }
+}
+
+// A plan that keeps the limits, or a refusal that says so; returns whether there is a plan.
+bool plans_or_refuses(const Graph& graph, const Limits& limits, const PlanOptions& options) {
+  try {
+    const Plan plan = make_plan(graph, limits, options);
+    expect_sound(plan, limits);
+    expect_round_trip(plan);
+    return true;
+  } catch (const Error& error) {
+    EXPECT_TRUE(error.code() == ErrorCode::OverLimits || error.code() == ErrorCode::Unsupported) << error.what();
+    EXPECT_EQ(error.what()[0], '[');
+    return false;
+  }
+}
+
+TEST(MakePlan, KeepsRandomLimitsOrRefuses) {
+  Rng rng(6);
+  int plans = 0, all = 0;
+  for (const OpCase& c : op_cases())
+    for (int i = 0; i < (c.large ? 1 : 4); ++i) {
+      Limits limits = random_limits(rng);
+      // Large tensors in kilobytes would make millions of dispatches.
+      if (c.large) limits.max_storage_buffer_binding_size = limits.max_buffer_size = uint64_t{3} << 17;
+      SCOPED_TRACE(c.name + " " + to_text(limits));
+      const Graph graph = optimize(case_graph(c), i % 2 ? Precision::F16 : Precision::F32);
+      plans += plans_or_refuses(graph, limits, i < 2 ? PlanOptions{} : software_options());
+      ++all;
+      if (testing::Test::HasFailure()) return;
+    }
+  EXPECT_GT(plans, all * 6 / 10);
+}
+
+TEST(MakePlan, RandomNetworksUnderRandomLimitsPlanOrAreRefused) {
+  constexpr uint64_t kGraphs = 600;
+  Rng rng(7);
+  int plans = 0;
+  for (uint64_t seed = 0; seed < kGraphs; ++seed) {
+    const Graph graph = random_graph(seed);
+    const Limits limits = random_limits(rng);
+    SCOPED_TRACE(cat("seed ", seed, " ", to_text(limits), "\n", print(graph)));
+    const Graph ready = optimize(graph, seed % 2 ? Precision::F16 : Precision::F32);
+    plans += plans_or_refuses(ready, limits, seed % 3 ? PlanOptions{} : software_options());
+    if (testing::Test::HasFailure()) return;
+    EXPECT_TRUE(plans_or_refuses(ready, tiny_limits(), {}));
+  }
+  EXPECT_GT(plans, static_cast<int>(kGraphs / 4));
+}
+
+TEST(MakePlan, RefusesACompositeThatNoPassTookApart) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DType::F32, {1, 4, 9}});
+  graph.add_output("y", graph.add("softmax", {x}, {{"axis", int64_t{1}}}));
+  try {
+    make_plan(graph, default_limits());
+    FAIL() << "planned";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::InvalidGraph);
+  }
+}
+
+TEST(MakePlan, RefusesTensorsBeyondTheIndexOfAKernel) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DType::U8, {1 << 12, 1 << 11, 1 << 10}});
+  graph.add_output("y", graph.add("affine_clamp", {x}));
+  try {
+    make_plan(optimize(graph, Precision::F32), large_limits());
+    FAIL() << "planned";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::OverLimits);
+    EXPECT_NE(std::string(error.what()).find("smaller volume"), std::string::npos);
+  }
+}
+
+TEST(MakePlan, ConstantsAndInputsMayBeOutputs) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DType::F32, {3}});
+  graph.add_output("same", x);
+  graph.add_output("constant", graph.add("neg", {graph.add_constant("c", Tensor::from_floats({2}, {1, 2}))}));
+  const Plan plan = make_plan(optimize(graph, Precision::F32), default_limits());
+  EXPECT_TRUE(plan.steps.empty());
+  expect_sound(plan, default_limits());
+  expect_round_trip(plan);
+}
+
+}  // namespace
+}  // namespace gyrus::test

@@ -1,0 +1,56 @@
+struct Params {
+  first_group: u32,
+  groups: u32,
+  begin: u32,
+  end: u32,
+  first_word: u32,
+  words: u32,
+  word_shift: u32,
+  in0_shift: u32,
+  in0_begin: u32,
+  in0_count: u32,
+}
+@group(0) @binding(0) var<uniform> P: Params;
+
+// The number of this workgroup in the line of groups that was folded into three axes.
+fn group_index(wid: vec3<u32>, nwg: vec3<u32>) -> u32 {
+  return P.first_group + wid.x + nwg.x * (wid.y + nwg.y * wid.z);
+}
+
+@group(0) @binding(1) var<storage, read> in0: array<u32>;
+@group(0) @binding(2) var<storage, read_write> out: array<f32>;
+
+var<private> covered: bool;
+
+fn read0(i: u32) -> u32 {
+  let at = i + P.in0_shift;
+  return (in0[at / 4u] >> (at % 4u * 8u)) & 255u;
+}
+fn element(o: u32) -> f32 {
+  let x0 = read0(o);
+  let step0 = f32(x0);
+  return step0;
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+  let index = group_index(wid, nwg) * 64u + lane;
+  if (index >= P.words) {
+    return;
+  }
+  let at = P.first_word + index;
+  var word = out[at + P.word_shift];
+  for (var e = 0u; e < 1u; e++) {
+    let o = at * 1u + e;
+    if (o < P.begin || o >= P.end) {
+      continue;
+    }
+    covered = true;
+    let value = element(o);
+    if (covered) {
+      word = value;
+    }
+  }
+  out[at + P.word_shift] = word;
+}
