@@ -36,7 +36,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   let at{{i}} = (d{{i}} * kHeightIn + h{{i}}) * kWidthIn + w{{i}};
 {{@k=o}}
 {{#first}}  var a{{i}}_{{k}} = weights[P.bias + {{k}}u];
-{{/first}}{{^first}}  var a{{i}}_{{k}} = resume{{k}}(j{{i}});
+{{/first}}{{^first}}  var a{{i}}_{{k}} = resume{{k}}({{k}}u, j{{i}});
 {{/first}}{{/k}}{{/i}}
 {{#staged}}
   for (var t0 = P.tap_begin; t0 < P.tap_end; t0 += P.stage_taps) {
@@ -129,8 +129,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{@i=v}}
   if (inside{{i}}) {
 {{@k=o}}
-{{#last}}    store{{k}}(j{{i}}, epilogue(a{{i}}_{{k}}));
-{{/last}}{{^last}}    leave{{k}}(j{{i}}, a{{i}}_{{k}});
+{{#last}}    store{{k}}({{k}}u, j{{i}}, epilogue(a{{i}}_{{k}}));
+{{/last}}{{^last}}    leave{{k}}({{k}}u, j{{i}}, a{{i}}_{{k}});
 {{/last}}{{/k}}  }
 {{/i}}
 }

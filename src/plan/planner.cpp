@@ -77,7 +77,7 @@ Limits needs_of(const Plan& plan, const Limits& limits) {
 
 PlanOptions software_options() {
   PlanOptions options;
-  options.conv = {64, 8, 2, false, false};
+  options.conv = {64, 8, 2, false, false, false};
   return options;
 }
 

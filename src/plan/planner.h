@@ -15,6 +15,7 @@ struct ConvTuning {
   uint32_t quads = 4;           // of output channels in one thread, at most
   bool stage_weights = true;    // in workgroup memory
   bool gather_statistics = true;  // in the convolution, else in a pass of its own
+  bool winograd = true;         // where three taps along H allow it
   bool operator==(const ConvTuning&) const = default;
 };
 

@@ -1,0 +1,204 @@
+// conv_winograd.wgsl: a convolution with three taps along H by Winograd's F(4,3) along that axis: four outputs from six
+// products instead of twelve. Layouts and parts as in conv_packed.wgsl.
+//
+// A dilation splits H into residue classes; a thread makes {{tiles}} runs of four voxels that follow one another in a
+// class, for {{o}} quads of output channels. With the rows of the input v0 … v5 of a run (Lavin and Gray, "Fast
+// algorithms for convolutional neural networks"; the points are 0, ±1, ±2 and infinity):
+//   t = Bᵀv, m[p] = sum over the other taps and the input channels of t[p] * (G g)[p], y = Aᵀm.
+// Weights G g come as rows [kd][kw][input quad][output group] of 6 × 4 × {{o}} vec4 and are staged in workgroup memory.
+{{>elementwise}}
+{{params}}
+{{>group_index}}
+struct Row {
+  w: array<vec4<f32>, {{row}}>,
+}
+{{bindings}}
+var<workgroup> stage: array<Row, {{stage_rows}}>;
+{{#stats}}
+var<workgroup> sums: array<vec4<f32>, {{wg}}>;
+var<workgroup> squares: array<vec4<f32>, {{wg}}>;
+var<workgroup> counts: array<f32, {{wg}}>;
+{{/stats}}
+const kWidthIn = {{w_in}};
+const kHeightIn = {{h_in}};
+const kWidthOut = {{w_out}}u;
+const kHeightOut = {{h_out}}u;
+const kGroups = {{out_groups}}u;
+{{loads}}
+{{#last}}
+fn epilogue(x: vec4<f32>) -> vec4<f32> {
+{{epilogue}}}
+{{/last}}
+@compute @workgroup_size({{wg}})
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+  let folded = group_index(wid, nwg);
+  let group = folded / kGroups;
+  let og = folded % kGroups;
+  let plane = group / P.plane_groups;
+  let place = (group % P.plane_groups) * {{wg}}u + lane;
+  let w = place % kWidthOut;
+  let run = place / kWidthOut;
+  let h = run % P.dilation_h + run / P.dilation_h * P.dilation_h * {{voxels}}u;
+  let ours = folded < P.groups && run < P.runs;  // folding may add groups at the end, which make nothing
+  let row_step = i32(P.dilation_h) * kWidthIn;
+  let d_in = i32(plane) * {{stride_d}} + bitcast<i32>(P.origin_d);
+  let h_in = i32(h) - i32(P.pad_h);
+{{@r=rows}}
+  let row_ok{{r}} = ours && u32(h_in + {{r}} * i32(P.dilation_h)) < u32(kHeightIn);
+{{/r}}
+{{@t=tiles}}{{@k=o}}{{@p=6}}
+  var m{{t}}_{{p}}_{{k}} = vec4<f32>(0.0);
+{{/p}}{{/k}}{{/t}}
+  for (var kd = P.tap_begin; kd < P.tap_end; kd++) {
+    let d = d_in + i32(kd * P.dilation_d);
+    if (u32(d) >= P.in_planes) {
+      continue;  // the same for the whole group
+    }
+    for (var kw = 0u; kw < P.taps_w; kw++) {
+      let w_in = i32(w + kw * P.dilation_w) - i32(P.pad_w);
+      let w_ok = u32(w_in) < u32(kWidthIn);
+{{@r=rows}}
+      let ok{{r}} = w_ok && row_ok{{r}};
+{{/r}}
+      let base = (d * kHeightIn + h_in) * kWidthIn + w_in;
+      for (var q0 = 0u; q0 < P.quads; q0 += {{stage_rows}}u) {
+        let q1 = min(q0 + {{stage_rows}}u, P.quads);
+        workgroupBarrier();
+        for (var e = lane; e < (q1 - q0) * {{row}}u; e += {{wg}}u) {
+          let row = ((kd * P.taps_w + kw) * P.all_quads + P.first_quad + q0 + e / {{row}}u) * kGroups + og;
+          stage[e / {{row}}u].w[e % {{row}}u] = {{weights}}[row * {{row}}u + e % {{row}}u];
+        }
+        workgroupBarrier();
+        for (var q = q0; q < q1; q++) {
+{{@r=rows}}
+          var raw{{r}} = {{zero}};
+{{/r}}
+{{#whole}}
+          let at = u32(base) + P.in0_skip + q * P.in_stride;
+{{@r=rows}}
+          if (ok{{r}}) {
+            raw{{r}} = in0[at + {{r}}u * u32(row_step)];
+          }
+{{/r}}
+{{/whole}}{{^whole}}
+          switch (q) {
+{{@b=inputs}}
+            case {{b}}u: {
+              let at = u32(base) + P.in{{b}}_skip;
+{{@r=rows}}
+              if (ok{{r}}) {
+                raw{{r}} = in{{b}}[at + {{r}}u * u32(row_step)];
+              }
+{{/r}}
+            }
+{{/b}}
+            default: {}
+          }
+{{/whole}}
+{{unpack}}
+{{@t=tiles}}
+          let e{{t}}_0 = fma(vec4<f32>(-4.0), v{{t}}_2, v{{t}}_4);
+          let e{{t}}_1 = fma(vec4<f32>(-4.0), v{{t}}_1, v{{t}}_3);
+          let e{{t}}_2 = v{{t}}_4 - v{{t}}_2;
+          let e{{t}}_3 = v{{t}}_3 - v{{t}}_1;
+          let t{{t}}_0 = fma(vec4<f32>(4.0), v{{t}}_0, fma(vec4<f32>(-5.0), v{{t}}_2, v{{t}}_4));
+          let t{{t}}_1 = e{{t}}_0 + e{{t}}_1;
+          let t{{t}}_2 = e{{t}}_0 - e{{t}}_1;
+          let t{{t}}_3 = fma(vec4<f32>(2.0), e{{t}}_3, e{{t}}_2);
+          let t{{t}}_4 = fma(vec4<f32>(-2.0), e{{t}}_3, e{{t}}_2);
+          let t{{t}}_5 = fma(vec4<f32>(4.0), v{{t}}_1, fma(vec4<f32>(-5.0), v{{t}}_3, v{{t}}_5));
+{{/t}}
+{{@p=6}}{{@l=4}}{{@k=o}}
+          let w{{p}}_{{l}}_{{k}} = stage[q - q0].w[({{p}} * 4 + {{l}}) * {{o}} + {{k}}];
+{{@t=tiles}}
+          m{{t}}_{{p}}_{{k}} = fma(vec4<f32>(t{{t}}_{{p}}[{{l}}]), w{{p}}_{{l}}_{{k}}, m{{t}}_{{p}}_{{k}});
+{{/t}}{{/k}}{{/l}}{{/p}}
+        }
+      }
+    }
+  }
+  let first_voxel = (plane * kHeightOut + h) * kWidthOut + w;
+{{#stats}}
+  let lead = lane == 0u && folded < P.groups;
+{{/stats}}
+{{@k=o}}
+  {
+    let quad = og * {{o}}u + {{k}}u;
+{{#first}}
+    let start = {{bias}}[P.bias + quad];
+{{/first}}
+{{@t=tiles}}
+{{#first}}
+    var y{{t}}_0 = start;
+    var y{{t}}_1 = start;
+    var y{{t}}_2 = start;
+    var y{{t}}_3 = start;
+{{/first}}{{^first}}
+    var y{{t}}_0 = resume{{k}}(quad, first_voxel + (4u * {{t}}u) * P.row_out);
+    var y{{t}}_1 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 1u) * P.row_out);
+    var y{{t}}_2 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 2u) * P.row_out);
+    var y{{t}}_3 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 3u) * P.row_out);
+{{/first}}
+    let s{{t}} = m{{t}}_1_{{k}} + m{{t}}_2_{{k}};
+    let r{{t}} = m{{t}}_1_{{k}} - m{{t}}_2_{{k}};
+    let u{{t}} = m{{t}}_3_{{k}} + m{{t}}_4_{{k}};
+    let x{{t}} = m{{t}}_3_{{k}} - m{{t}}_4_{{k}};
+    y{{t}}_0 += m{{t}}_0_{{k}} + s{{t}} + u{{t}};
+    y{{t}}_1 += fma(vec4<f32>(2.0), x{{t}}, r{{t}});
+    y{{t}}_2 += fma(vec4<f32>(4.0), u{{t}}, s{{t}});
+    y{{t}}_3 += fma(vec4<f32>(8.0), x{{t}}, r{{t}}) + m{{t}}_5_{{k}};
+{{@j=4}}
+    let inside{{t}}_{{j}} = ours && h + (4u * {{t}}u + {{j}}u) * P.dilation_h < kHeightOut;
+{{/j}}{{/t}}
+{{#stats}}
+    // Sums are taken from a pivot, the group's first value, so that a mean far from zero does not cost digits.
+    workgroupBarrier();
+    if (lead) {
+      sums[0] = y0_0;
+    }
+    workgroupBarrier();
+    let pivot = sums[0];
+    var sum = vec4<f32>(0.0);
+    var square = vec4<f32>(0.0);
+    var count = 0.0;
+{{@t=tiles}}{{@j=4}}
+    if (inside{{t}}_{{j}}) {
+      let e = y{{t}}_{{j}} - pivot;
+      sum += e;
+      square += e * e;
+      count += 1.0;
+    }
+{{/j}}{{/t}}
+    workgroupBarrier();
+    sums[lane] = sum;
+    squares[lane] = square;
+    counts[lane] = count;
+    workgroupBarrier();
+    for (var half = {{wg}}u / 2u; half > 0u; half /= 2u) {
+      if (lane < half) {
+        sums[lane] += sums[lane + half];
+        squares[lane] += squares[lane + half];
+        counts[lane] += counts[lane + half];
+      }
+      workgroupBarrier();
+    }
+    if (lead && quad < P.out_quads) {
+      let mean = sums[0] / max(counts[0], 1.0);
+      let row = P.stats + (quad * P.parts + group) * 3u;
+      stats[row] = pivot + mean;
+      stats[row + 1u] = max(squares[0] - sums[0] * mean, vec4<f32>(0.0));
+      stats[row + 2u] = vec4<f32>(counts[0]);
+    }
+{{/stats}}
+    if (quad < P.out_quads) {
+{{@t=tiles}}{{@j=4}}
+      if (inside{{t}}_{{j}}) {
+{{#last}}        store{{k}}(quad, first_voxel + (4u * {{t}}u + {{j}}u) * P.row_out, epilogue(y{{t}}_{{j}}));
+{{/last}}{{^last}}        leave{{k}}(quad, first_voxel + (4u * {{t}}u + {{j}}u) * P.row_out, y{{t}}_{{j}});
+{{/last}}      }
+{{/j}}{{/t}}
+    }
+  }
+{{/k}}
+}

@@ -1,0 +1,243 @@
+// The kernel conv_winograd: three taps along H with stride 1.
+#include <algorithm>
+
+#include "core/error.h"
+#include "plan/conv_cut.h"
+
+namespace gyrus {
+namespace {
+
+constexpr int64_t kPoints = 6;   // products of a run
+constexpr int64_t kOutputs = 4;  // voxels of a run
+
+// G of F(4,3): weights of three taps at the six points.
+constexpr double kWeightTransform[kPoints][3] = {{1.0 / 4, 0, 0},
+                                                 {-1.0 / 6, -1.0 / 6, -1.0 / 6},
+                                                 {-1.0 / 6, 1.0 / 6, -1.0 / 6},
+                                                 {1.0 / 24, 1.0 / 12, 1.0 / 6},
+                                                 {1.0 / 24, -1.0 / 12, 1.0 / 6},
+                                                 {0, 0, 1}};
+
+// Runs and output quads of one thread: as many sums as registers hold, with as few quads that hold no channel as may be.
+struct Shape43 {
+  int64_t tiles = 2;
+  int64_t quads = 2;
+};
+
+Shape43 shape_for(int64_t out_quads) {
+  if (out_quads == 1) return {2, 1};
+  if (out_quads == 3) return {1, 3};
+  if (out_quads == 5) return {1, 5};
+  return {2, 2};
+}
+
+class WinogradConv {
+ public:
+  WinogradConv(Lowering& lowering, const PackedConv& conv)
+      : lowering_(lowering), conv_(conv), shape_(shape_for(conv.geometry.out_quads())), cut_(lowering, conv, options()) {
+    quads_ = std::min(shape_.quads, cut_.out_groups()[0].size());
+    wg_ = lowering.workgroup(128);
+    while (wg_ > 32 && stats_bytes() + row_bytes() > shared()) wg_ /= 2;
+    stage_rows_ = std::max<int64_t>(1, static_cast<int64_t>((shared() - stats_bytes()) / row_bytes()));
+    stage_rows_ = std::min(stage_rows_, cut_.in_slabs());
+  }
+
+  void run(StatsTarget* stats) {
+    if (stats && cut_.gathers_stats()) {
+      for (const PlaneRange& range : cut_.ranges()) stats->parts += static_cast<uint64_t>(range.size()) * plane_groups();
+      stats->bytes = stats->parts * static_cast<uint64_t>(conv_.geometry.out_quads()) * 3 * kVec4Bytes;
+      stats->buffer = lowering_.builder().add_buffer(conv_.label + ".stats", stats->bytes);
+      stats_ = stats;
+    }
+    for (const PlaneRange& quads : cut_.out_groups()) {
+      const std::vector<float> weights = arrange_weights(quads);
+      uint64_t part = 0;
+      for (const PlaneRange& range : cut_.ranges()) {
+        const std::vector<ConvPass> passes = cut_.passes(range);
+        const Storage sums = cut_.make_sums(range, quads, passes.size());
+        for (const ConvPass& pass : passes) emit(quads, range, pass, sums, weights, part);
+        part += static_cast<uint64_t>(range.size()) * plane_groups();
+      }
+    }
+  }
+
+ private:
+  uint64_t shared() const { return lowering_.limits().max_compute_workgroup_storage_size; }
+  int64_t row() const { return kPoints * 4 * quads_; }  // vec4
+  uint64_t row_bytes() const { return static_cast<uint64_t>(row()) * kVec4Bytes; }
+  uint64_t stats_bytes() const { return conv_.stats && cut_.gathers_stats() ? wg_ * (2 * kVec4Bytes + 4) : 0; }
+  int64_t voxels() const { return shape_.tiles * kOutputs; }
+  // Runs of voxels in the residue classes of the dilation, the last of a class perhaps short.
+  int64_t runs() const {
+    const int64_t dilation = conv_.geometry.dilation[1];
+    return dilation * ceil_div(ceil_div(conv_.geometry.out[1], dilation), voxels());
+  }
+  uint64_t plane_groups() const {
+    return static_cast<uint64_t>(ceil_div(runs() * conv_.geometry.out[2], static_cast<int64_t>(wg_)));
+  }
+
+  CutOptions options() const {
+    CutOptions o;
+    o.split_quads = shape_.quads;
+    o.whole_quads = conv_.geometry.out_quads();
+    o.stats = conv_.stats && lowering_.options().conv.gather_statistics;
+    o.weights_in_storage = !uniform_weights();
+    return o;
+  }
+
+  // As a uniform the weights leave all storage bindings to the maps; they are small enough where maps are split.
+  bool uniform_weights() const {
+    const ConvGeometry& g = conv_.geometry;
+    const int64_t vec4s = (g.kernel[0] * g.kernel[2] * g.in_quads() * kPoints * 4 + 1) * shape_.quads;
+    const auto all = static_cast<uint64_t>(g.in_quads()) * conv_.in->slab_units;
+    const bool split = !fits_window(*conv_.in, static_cast<uint64_t>(conv_.image) * all, all, lowering_.limits());
+    return split && static_cast<uint64_t>(vec4s) * kVec4Bytes <= lowering_.limits().max_uniform_buffer_binding_size;
+  }
+
+  // Rows [kd][kw][input quad][output group], then biases [output quad].
+  std::vector<float> arrange_weights(const PlaneRange& quads) const {
+    const ConvGeometry& g = conv_.geometry;
+    const int64_t groups = ceil_div(quads.size(), quads_);
+    const int64_t rows = g.kernel[0] * g.kernel[2] * g.in_quads() * groups;
+    std::vector<float> values(static_cast<size_t>((rows * row() + groups * quads_) * 4), 0.0f);
+    for (int64_t o = quads.begin * 4; o < std::min(quads.end * 4, g.out_channels); ++o) {
+      const int64_t quad = o / 4 - quads.begin;
+      for (int64_t c = 0; c < g.in_channels; ++c)
+        for (int64_t kd = 0; kd < g.kernel[0]; ++kd)
+          for (int64_t kw = 0; kw < g.kernel[2]; ++kw) {
+            const int64_t at = ((kd * g.kernel[2] + kw) * g.in_quads() + c / 4) * groups + quad / quads_;
+            for (int64_t p = 0; p < kPoints; ++p) {
+              double sum = 0;
+              for (int64_t kh = 0; kh < 3; ++kh)
+                sum += kWeightTransform[p][kh] *
+                       get(*conv_.weight, (((o * g.in_channels + c) * g.kernel[0] + kd) * 3 + kh) * g.kernel[2] + kw);
+              const int64_t vec4 = at * row() + (p * 4 + c % 4) * quads_ + quad % quads_;
+              values[static_cast<size_t>(vec4 * 4 + o % 4)] = static_cast<float>(sum);
+            }
+          }
+      if (conv_.bias) values[static_cast<size_t>((rows * row() + quad) * 4 + o % 4)] = static_cast<float>(get(*conv_.bias, o));
+    }
+    return values;
+  }
+
+  // v0_0 …: the six rows of each run as f32; neighbouring runs share two rows.
+  std::string unpack_rows() const {
+    std::string text;
+    for (int64_t r = 0; r < voxels() + 2; ++r) text += cat("          let row", r, " = ", unpack_unit(*conv_.in, cat("raw", r)), ";\n");
+    for (int64_t t = 0; t < shape_.tiles; ++t)
+      for (int64_t i = 0; i < kPoints; ++i) text += cat("          let v", t, "_", i, " = row", t * kOutputs + i, ";\n");
+    return text;
+  }
+
+  void emit(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass, const Storage& sums,
+            const std::vector<float>& weights, uint64_t part);
+  void add_params(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass, const PlaneRange& planes, Params& to) const;
+
+  Lowering& lowering_;
+  const PackedConv& conv_;
+  Shape43 shape_;
+  ConvCut cut_;
+  int64_t quads_ = 1;
+  int64_t stage_rows_ = 1;
+  uint32_t wg_ = 64;
+  StatsTarget* stats_ = nullptr;
+};
+
+void WinogradConv::add_params(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass,
+                              const PlaneRange& planes, Params& to) const {
+  const ConvGeometry& g = conv_.geometry;
+  const auto add = [&to](const char* name, int64_t value) { to.add(name, static_cast<uint64_t>(value)); };
+  add("plane_groups", static_cast<int64_t>(plane_groups()));
+  add("runs", runs());
+  add("row_out", g.dilation[1] * g.out[2]);
+  add("out_quads", quads.size());
+  add("origin_d", range.begin * g.stride[0] - g.pad[0] - planes.begin);
+  add("pad_h", g.pad[1]);
+  add("pad_w", g.pad[2]);
+  add("dilation_d", g.dilation[0]);
+  add("dilation_h", g.dilation[1]);
+  add("dilation_w", g.dilation[2]);
+  add("tap_begin", pass.taps.begin);
+  add("tap_end", pass.taps.end);
+  add("taps_w", g.kernel[2]);
+  add("quads", pass.quads.size());
+  add("first_quad", pass.quads.begin);
+  add("all_quads", g.in_quads());
+  add("bias", g.kernel[0] * g.kernel[2] * g.in_quads() * ceil_div(quads.size(), quads_) * row());
+}
+
+void WinogradConv::emit(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass, const Storage& sums,
+                        const std::vector<float>& weights, uint64_t part) {
+  const ConvGeometry& g = conv_.geometry;
+  const PlaneRange planes = cut_.needs(range, pass.taps);
+  const bool with_stats = stats_ && pass.last;
+  const int64_t out_groups = ceil_div(quads.size(), quads_);
+  ConvOperands operands;
+  DispatchSpec& d = operands.dispatch;
+  d.params = PlanBuilder::begin_params();
+  const bool uniform = uniform_weights();
+  if (uniform) {
+    d.uniforms.push_back(lowering_.builder().add_uniform_floats(weights));
+    operands.bindings += cat("struct Weights {\n  v: array<vec4<f32>, ", weights.size() / 4,
+                             ">,\n}\n@group(0) @binding(1) var<uniform> weights: Weights;\n");
+  }
+  cut_.bind_inputs(pass, planes, operands);
+  const size_t inputs = d.reads.size();
+  if (!uniform) cut_.bind_weights(lowering_.builder().add_constant_floats(weights, conv_.label + ".weight"), operands);
+  cut_.bind_outputs(quads, range, pass, sums, operands);
+  if (with_stats) cut_.bind_stats(*stats_, quads, part, operands);
+  add_params(quads, range, pass, planes, d.params);
+  KernelVars vars;
+  vars["params"] = d.params.declaration();
+  vars["bindings"] = operands.bindings;
+  vars["loads"] = operands.functions;
+  vars["weights"] = vars["bias"] = uniform ? "weights.v" : "weights";
+  vars["inputs"] = std::to_string(inputs);
+  vars["whole"] = cut_.in_whole() ? "1" : "";
+  vars["zero"] = array_type(*conv_.in) == "vec2<u32>" ? "vec2<u32>(0u)" : "vec4<f32>(0.0)";
+  vars["unpack"] = unpack_rows();
+  vars["T"] = "vec4<f32>";
+  vars["tiles"] = std::to_string(shape_.tiles);
+  vars["voxels"] = std::to_string(voxels());
+  vars["rows"] = std::to_string(voxels() + 2);
+  vars["o"] = std::to_string(quads_);
+  vars["row"] = std::to_string(row());
+  vars["stage_rows"] = std::to_string(stage_rows_);
+  vars["out_groups"] = std::to_string(out_groups);
+  vars["wg"] = std::to_string(wg_);
+  vars["w_in"] = std::to_string(g.in[2]);
+  vars["h_in"] = std::to_string(g.in[1]);
+  vars["w_out"] = std::to_string(g.out[2]);
+  vars["h_out"] = std::to_string(g.out[1]);
+  vars["stride_d"] = std::to_string(g.stride[0]);
+  vars["first"] = pass.first ? "1" : "";
+  vars["last"] = pass.last ? "1" : "";
+  vars["stats"] = with_stats ? "1" : "";
+  vars["epilogue"] = conv_.epilogue;
+  d.wgsl = expand_kernel("conv_winograd", vars);
+  d.name = cat("conv_winograd ", pass.quads.size() * 4, "→", quads.size() * 4, pass.first && pass.last ? "" : " part");
+  d.label = conv_.label;
+  d.workgroup = wg_;
+  d.groups = static_cast<uint64_t>(range.size()) * plane_groups() * static_cast<uint64_t>(out_groups);
+  d.flops = cut_.flops(quads, range, pass);
+  lowering_.builder().dispatch(d);
+}
+
+}  // namespace
+
+bool suits_winograd(const Lowering& lowering, const PackedConv& conv) {
+  const ConvGeometry& g = conv.geometry;
+  if (!lowering.options().conv.winograd || conv.in->lanes != 4) return false;
+  if (g.kernel[1] != 3 || g.stride[1] != 1 || g.stride[2] != 1) return false;
+  // One row of weights and one group's sums must fit the smallest workgroup memory.
+  constexpr uint64_t kLeastShared = 4096;
+  if (lowering.limits().max_compute_workgroup_storage_size < kLeastShared) return false;
+  // Runs of voxels that the volume does not have would cost more than the products they save.
+  const int64_t in_class = ceil_div(g.out[1], g.dilation[1]);
+  const int64_t voxels = shape_for(g.out_quads()).tiles * kOutputs;
+  return 3 * in_class >= 2 * ceil_div(in_class, voxels) * voxels;
+}
+
+void emit_winograd_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats) { WinogradConv(lowering, conv).run(stats); }
+
+}  // namespace gyrus
