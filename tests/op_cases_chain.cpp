@@ -72,6 +72,39 @@ void add_branches(std::vector<OpCase>& cases) {
   }));
 }
 
+void add_corners(std::vector<OpCase>& cases) {
+  // A gate for all voxels and channels: one element, made by a convolution.
+  cases.push_back(make_case({"chain_scalar_gate", "mul", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({1, 6, 5, 4, 7});
+    const ValueId mean = b.add("reduce_mean", {x}, {{"axes", Ints{2, 3, 4}}, {"keepdims", int64_t{1}}});
+    b.output(b.add("mul", {conv3(b, x, 5), b.add("sigmoid", {conv1(b, mean, 1)})}));
+  }));
+  cases.push_back(make_case({"chain_one_element", "add", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({1, 1, 1, 1, 1});
+    b.output(b.add("add", {conv1(b, x, 1), x}));
+  }));
+  // Weights shared by two convolutions whose norms are folded into them.
+  cases.push_back(make_case({"chain_shared_weights", "batch_norm", {}}, [](CaseBuilder& b) {
+    const ValueId weight = b.weight({5, 5, 1, 1, 1});
+    ValueId x = b.input({1, 5, 4, 6, 5});
+    for (int i = 0; i < 2; ++i) x = b.add("batch_norm", {b.add("conv", {x, weight}), b.constant({5}), b.positive({5})});
+    b.output(x);
+  }));
+  // Halves that the graph itself has, at every kind of operand that convolutions and norms read.
+  cases.push_back(make_case({"chain_halves", "group_norm", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({1, 6, 7, 5}, DType::F16);
+    const ValueId depthwise =
+        b.add("conv", {x, b.weight({6, 1, 3, 3})}, {{"groups", int64_t{6}}, {"pads", Ints{1, 1, 1, 1}}});
+    const ValueId wide = b.add("conv", {depthwise, b.weight({8, 6, 1, 1}), b.constant({8}, DType::F16)});
+    const ValueId norm =
+        b.add("group_norm", {wide, b.input({8}, DType::F16), b.input({8}, DType::F16)}, {{"groups", int64_t{2}}});
+    b.output(b.add("mul", {norm, b.input({1}, DType::F16)}));
+  }));
+  cases.push_back(make_case({"chain_one_channel_halves", "conv", {}}, [](CaseBuilder& b) {
+    b.output(conv3(b, b.input({1, 1, 5, 6, 4}, DType::F16), 6));
+  }));
+}
+
 void add_plain(std::vector<OpCase>& cases) {
   cases.push_back(make_case({"chain_elementwise", "div", {}}, [](CaseBuilder& b) {
     const ValueId x = b.input({2, 7, 33}), y = b.input({7, 1});
@@ -103,6 +136,7 @@ void add_plain(std::vector<OpCase>& cases) {
 void add_chain_cases(std::vector<OpCase>& cases) {
   add_segmentation(cases);
   add_branches(cases);
+  add_corners(cases);
   add_plain(cases);
 }
 

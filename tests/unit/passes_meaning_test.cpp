@@ -22,7 +22,7 @@ TEST(Passes, KeepTheMeaningOfEveryOpCase) {
       optimize(graph, precision, [&](const std::string& pass, const Graph& after) {
         SCOPED_TRACE("after " + pass);
         seen.push_back(pass);
-        expect_outputs(after, inputs, want);
+        expect_outputs(after, inputs, want, pass_tolerance(graph));
       });
       EXPECT_EQ(seen, kPasses);
       if (testing::Test::HasFailure()) return;
@@ -61,7 +61,7 @@ TEST(Passes, TakeTheirOwnResult) {
     const std::map<std::string, Tensor> inputs = case_inputs(c, 3);
     const Graph once = optimize(case_graph(c), Precision::F32);
     const Graph twice = optimize(once, Precision::F32);
-    expect_outputs(twice, inputs, reference::run(once, inputs));
+    expect_outputs(twice, inputs, reference::run(once, inputs), pass_tolerance(once));
   }
 }
 

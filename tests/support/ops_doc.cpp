@@ -1,0 +1,117 @@
+#include "support/ops_doc.h"
+
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "graph/op.h"
+#include "op_cases.h"
+#include "passes/passes.h"
+
+namespace gyrus::test {
+namespace {
+
+struct Family {
+  KernelFamily family;
+  const char* name;
+  const char* what;
+};
+
+constexpr Family kFamilies[] = {
+    {KernelFamily::Conv, "convolution", "sums over taps and channels; may carry a body and give statistics"},
+    {KernelFamily::ConvArgmax, "convolution with argmax", "labels without scores in memory"},
+    {KernelFamily::NormStats, "statistics", "mean and variance of each channel"},
+    {KernelFamily::Norm, "normalisation", "applies statistics; may carry a body"},
+    {KernelFamily::Elementwise, "elementwise", "one result for each element after broadcasting; fused into chains"},
+    {KernelFamily::Movement, "movement", "the same elements elsewhere"},
+    {KernelFamily::Alias, "alias", "the same bytes under another shape: no kernel"},
+    {KernelFamily::Reduce, "reduction", "over some axes"},
+    {KernelFamily::Repack, "repack", "between layouts; placed by a pass"},
+    {KernelFamily::Composite, "composite", "never reaches the planner: a pass rewrites it"},
+};
+
+// What the op table says about one op.
+struct Seen {
+  std::set<std::string> attributes, dtypes, parts;
+  std::set<size_t> ranks;
+  int cases = 0;
+};
+
+std::string joined(const std::set<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
+  return text.empty() ? "—" : text;
+}
+
+void look_at(const Graph& graph, const Node& node, std::map<std::string, Seen>& seen) {
+  Seen& op = seen[node.op];
+  for (const auto& [name, value] : node.attrs.all()) op.attributes.insert("`" + name + "`");
+  if (node.inputs.empty()) return;
+  op.dtypes.insert(to_string(graph.type(node.inputs[0]).dtype));
+  op.ranks.insert(graph.type(node.inputs[0]).shape.size());
+}
+
+// The ops that a graph of this one node becomes.
+std::set<std::string> parts_of(const Graph& graph, const Node& node) {
+  Graph single;
+  Node copy = node;
+  for (ValueId& id : copy.inputs)
+    id = graph.is_constant(id) ? single.add_constant("", graph.value(id).constant)
+                               : single.add_input("x" + std::to_string(id), graph.type(id));
+  single.add_output("y", single.add_node(std::move(copy)).front());
+  const Graph simple = decompose(single);
+  std::set<std::string> parts;
+  for (const Node& part : simple.nodes()) parts.insert("`" + part.op + "`");
+  return parts;
+}
+
+std::map<std::string, Seen> survey() {
+  std::map<std::string, Seen> seen;
+  for (const OpCase& c : op_cases()) {
+    ++seen[c.op].cases;
+    const Graph graph = case_graph(c);
+    for (const Node& node : graph.nodes()) {
+      look_at(graph, node, seen);
+      // The simplest form that was found.
+      if (!op(node.op).decompose) continue;
+      const std::set<std::string> parts = parts_of(graph, node);
+      std::set<std::string>& known = seen[node.op].parts;
+      if (known.empty() || parts.size() < known.size()) known = parts;
+    }
+  }
+  return seen;
+}
+
+std::string ranks_text(const std::set<size_t>& ranks) {
+  if (ranks.empty()) return "—";
+  const std::string first = std::to_string(*ranks.begin()), last = std::to_string(*ranks.rbegin());
+  return first == last ? first : first + "–" + last;
+}
+
+}  // namespace
+
+std::string ops_document() {
+  const std::map<std::string, Seen> seen = survey();
+  std::ostringstream out;
+  out << "# Ops\n\nWritten by `ops_table` from the registry and the table of cases; do not edit. Attributes, element\n"
+         "types and ranks are those of the first input that the cases exercise on every device. The contract of each "
+         "op\n"
+         "is the comment at its declaration in `src/ops/`.\n";
+  for (const Family& family : kFamilies) {
+    const bool composite = family.family == KernelFamily::Composite;
+    out << "\n## " << family.name << ": " << family.what << "\n\n| op | attributes | element types | ranks |"
+        << (composite ? " becomes |" : "") << " gradient | cases |\n|---|---|---|---|" << (composite ? "---|" : "")
+        << "---|---|\n";
+    for (const OpDef* def : all_ops()) {
+      if (def->family != family.family) continue;
+      const Seen& op = seen.at(std::string(def->name));
+      out << "| `" << def->name << "` | " << joined(op.attributes) << " | " << joined(op.dtypes) << " | "
+          << ranks_text(op.ranks) << " |";
+      if (composite) out << " " << joined(op.parts) << " |";
+      out << " " << (def->gradient ? "yes" : "—") << " | " << op.cases << " |\n";
+    }
+  }
+  return out.str();
+}
+
+}  // namespace gyrus::test
