@@ -52,7 +52,7 @@ void add_devices(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print JSON");
   command->callback([json] {
-    const std::vector<AdapterInfo> adapters = list_adapters();
+    const std::vector<AdapterInfo> adapters = find_adapters();
     if (adapters.empty()) choose_adapter("");  // says why there is none
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const AdapterInfo& adapter : adapters) {

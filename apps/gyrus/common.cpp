@@ -1,5 +1,8 @@
 #include "common.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -47,6 +50,28 @@ LimitsChoice parse_limits(const std::string& text, const std::string& file) {
   return choice;
 }
 
+// Standard error goes nowhere while in scope. For the time before other threads write to it.
+class SilentStderr {
+ public:
+  SilentStderr() : saved_(dup(STDERR_FILENO)) {
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (saved_ >= 0 && nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+    if (nowhere >= 0) close(nowhere);
+  }
+  SilentStderr(const SilentStderr&) = delete;
+  SilentStderr& operator=(const SilentStderr&) = delete;
+  ~SilentStderr() {
+    std::fflush(stderr);
+    if (saved_ >= 0) {
+      dup2(saved_, STDERR_FILENO);
+      close(saved_);
+    }
+  }
+
+ private:
+  int saved_;
+};
+
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -93,6 +118,7 @@ LimitsChoice read_limits(const std::string& text) {
 }
 
 SessionOptions session_options(const DeviceArguments& arguments) {
+  find_adapters();
   SessionOptions options;
   options.precision = parse_precision(arguments.precision);
   options.device = arguments.device;
@@ -102,9 +128,18 @@ SessionOptions session_options(const DeviceArguments& arguments) {
   return options;
 }
 
+std::vector<AdapterInfo> find_adapters() {
+  if (std::getenv("GYRUS_VERBOSE")) return list_adapters();
+  const SilentStderr silent;
+  return list_adapters();
+}
+
 Target plan_target(const DeviceArguments& arguments) {
   const LimitsChoice choice = read_limits(arguments.limits);
-  if (!choice.limits) return target_of(choose_adapter(arguments.device));
+  if (!choice.limits) {
+    find_adapters();
+    return target_of(choose_adapter(arguments.device));
+  }
   Target target = default_target();
   target.limits = *choice.limits;
   target.memory_bytes = choice.memory_bytes;

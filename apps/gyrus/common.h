@@ -44,6 +44,10 @@ SessionOptions session_options(const DeviceArguments& arguments);
 // The device that `gyrus plan` and `gyrus info` plan for. Opens nothing; only --limits adapter looks for one.
 Target plan_target(const DeviceArguments& arguments);
 
+// Looks for GPUs. What drivers and the Vulkan loader print meanwhile is dropped unless GYRUS_VERBOSE is set: the one
+// line that counts is ours.
+std::vector<AdapterInfo> find_adapters();
+
 // "256" (a cube) or "AxBxC"; throws InvalidInput on anything else.
 Shape parse_size(const std::string& text);
 

@@ -27,10 +27,10 @@ std::vector<GpuInfo> list_gpus();
 
 struct SegmenterOptions {
   PrecisionChoice precision = PrecisionChoice::Auto;
-  std::string device;                             // "" the best, "N" by its place in list_gpus(), else part of a name
-  std::string normalize = "minmax";               // "minmax", "quantile", "quantile:LOW,HIGH" or "none"
-  std::optional<Limits> limits;                   // plan for these instead of what the GPU offers
-  std::function<bool(double fraction)> progress;  // called while a run goes on; returning false cancels it
+  std::string device{};                             // "" the best, "N" by its place in list_gpus(), else part of a name
+  std::string normalize = "minmax";                 // "minmax", "quantile", "quantile:LOW,HIGH" or "none"
+  std::optional<Limits> limits{};                   // plan for these instead of what the GPU offers
+  std::function<bool(double fraction)> progress{};  // called while a run goes on; returning false cancels it
 };
 
 struct SegmenterImpl;
