@@ -27,6 +27,7 @@ void fold_node(Rewriter& rewrite, const Node& node) {
   std::vector<RefTensor> inputs;
   for (ValueId id : node.inputs) inputs.push_back(widen(rewrite.graph().constant(rewrite(id))));
   std::vector<const RefTensor*> pointers;
+  pointers.reserve(inputs.size());
   for (const RefTensor& input : inputs) pointers.push_back(&input);
   std::vector<RefTensor> outputs;
   for (ValueId id : node.outputs) {

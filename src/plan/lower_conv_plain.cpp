@@ -96,8 +96,8 @@ class PlainConvEmitter {
     vars["bindings"] += declare_binding(d.reads.size() + 1, "output", "f32", true);
     d.wgsl = text(d, std::move(vars), first, pass + 1 == passes());
     d.groups = (result.count + d.workgroup - 1) / d.workgroup;
-    d.flops = 2.0 * static_cast<double>(result.count) * static_cast<double>(g_.in_channels / g_.groups) *
-              static_cast<double>(g_.kernel[0] * g_.plane_taps()) / static_cast<double>(passes());
+    const int64_t products = g_.in_channels / g_.groups * g_.kernel[0] * g_.plane_taps();
+    d.flops = 2.0 * static_cast<double>(result.count) * static_cast<double>(products) / static_cast<double>(passes());
     d.bytes = static_cast<double>(in.range.size + w.range.size + result.range.size);
     lowering_.builder().dispatch(d);
   }
