@@ -24,6 +24,9 @@ const kHeightIn = {{h_in}};
 const kWidthOut = {{w_out}}u;
 const kHeightOut = {{h_out}}u;
 const kGroups = {{out_groups}}u;
+const kDilation = {{dilation_h}};  // along H; a constant, so that rows are constant distances apart
+const kRowOut = {{dilation_h}}u * {{w_out}}u;
+const kRowStep = {{dilation_h}}u * {{w_in}}u;
 {{loads}}
 {{#last}}
 fn epilogue(x: vec4<f32>) -> vec4<f32> {
@@ -39,63 +42,56 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   let place = (group % P.plane_groups) * {{wg}}u + lane;
   let w = place % kWidthOut;
   let run = place / kWidthOut;
-  let h = run % P.dilation_h + run / P.dilation_h * P.dilation_h * {{voxels}}u;
+  let h = run % u32(kDilation) + run / u32(kDilation) * u32(kDilation) * {{voxels}}u;
   let ours = folded < P.groups && run < P.runs;  // folding may add groups at the end, which make nothing
-  let row_step = i32(P.dilation_h) * kWidthIn;
   let d_in = i32(plane) * {{stride_d}} + bitcast<i32>(P.origin_d);
-  let h_in = i32(h) - i32(P.pad_h);
+  let h_in = i32(h) - {{pad_h}};
 {{@r=rows}}
-  let row_ok{{r}} = ours && u32(h_in + {{r}} * i32(P.dilation_h)) < u32(kHeightIn);
+  let row_ok{{r}} = ours && u32(h_in + {{r}} * kDilation) < u32(kHeightIn);
 {{/r}}
 {{@t=tiles}}{{@k=o}}{{@p=6}}
   var m{{t}}_{{p}}_{{k}} = vec4<f32>(0.0);
 {{/p}}{{/k}}{{/t}}
-  for (var kd = P.tap_begin; kd < P.tap_end; kd++) {
-    let d = d_in + i32(kd * P.dilation_d);
+  for (var kd = {{tap_begin}}u; kd < {{tap_end}}u; kd++) {
+    let d = d_in + i32(kd * {{dilation_d}}u);
     if (u32(d) >= P.in_planes) {
       continue;  // the same for the whole group
     }
-    for (var kw = 0u; kw < P.taps_w; kw++) {
-      let w_in = i32(w + kw * P.dilation_w) - i32(P.pad_w);
+    for (var kw = 0u; kw < {{taps_w}}u; kw++) {
+      let w_in = i32(w + kw * {{dilation_w}}u) - {{pad_w}};
       let w_ok = u32(w_in) < u32(kWidthIn);
 {{@r=rows}}
       let ok{{r}} = w_ok && row_ok{{r}};
 {{/r}}
       let base = (d * kHeightIn + h_in) * kWidthIn + w_in;
-      for (var q0 = 0u; q0 < P.quads; q0 += {{stage_rows}}u) {
-        let q1 = min(q0 + {{stage_rows}}u, P.quads);
+{{#one_stage}}
+      {
+        const q0 = 0u;
+        const q1 = {{quads}}u;
+{{/one_stage}}{{^one_stage}}
+      for (var q0 = 0u; q0 < {{quads}}u; q0 += {{stage_rows}}u) {
+        let q1 = min(q0 + {{stage_rows}}u, {{quads}}u);
+{{/one_stage}}
         workgroupBarrier();
         for (var e = lane; e < (q1 - q0) * {{row}}u; e += {{wg}}u) {
-          let row = ((kd * P.taps_w + kw) * P.all_quads + P.first_quad + q0 + e / {{row}}u) * kGroups + og;
-          stage[e / {{row}}u].w[e % {{row}}u] = {{weights}}[row * {{row}}u + e % {{row}}u];
+          let row = ((kd * {{taps_w}}u + kw) * P.all_quads + P.first_quad + q0 + e / {{row}}u) * kGroups + og;
+          stage[e / {{row}}u].w[e % {{row}}u] = weights[row * {{row}}u + e % {{row}}u];
         }
         workgroupBarrier();
+{{#whole}}
         for (var q = q0; q < q1; q++) {
+          let at = u32(base) + P.in0_skip + q * P.in_stride;
+{{/whole}}{{@b=inputs}}{{^whole}}
+        if (q0 <= {{b}}u && {{b}}u < q1) {
+          const q = {{b}}u;
+          let at = u32(base) + P.in{{b}}_skip;
+{{/whole}}
 {{@r=rows}}
           var raw{{r}} = {{zero}};
-{{/r}}
-{{#whole}}
-          let at = u32(base) + P.in0_skip + q * P.in_stride;
-{{@r=rows}}
           if (ok{{r}}) {
-            raw{{r}} = in0[at + {{r}}u * u32(row_step)];
+            raw{{r}} = in{{b}}[at + {{r}}u * kRowStep];
           }
 {{/r}}
-{{/whole}}{{^whole}}
-          switch (q) {
-{{@b=inputs}}
-            case {{b}}u: {
-              let at = u32(base) + P.in{{b}}_skip;
-{{@r=rows}}
-              if (ok{{r}}) {
-                raw{{r}} = in{{b}}[at + {{r}}u * u32(row_step)];
-              }
-{{/r}}
-            }
-{{/b}}
-            default: {}
-          }
-{{/whole}}
 {{unpack}}
 {{@t=tiles}}
           let e{{t}}_0 = fma(vec4<f32>(-4.0), v{{t}}_2, v{{t}}_4);
@@ -115,6 +111,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
           m{{t}}_{{p}}_{{k}} = fma(vec4<f32>(t{{t}}_{{p}}[{{l}}]), w{{p}}_{{l}}_{{k}}, m{{t}}_{{p}}_{{k}});
 {{/t}}{{/k}}{{/l}}{{/p}}
         }
+{{/b}}
       }
     }
   }
@@ -126,7 +123,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   {
     let quad = og * {{o}}u + {{k}}u;
 {{#first}}
-    let start = {{bias}}[P.bias + quad];
+    let start = weights[P.bias + quad];
 {{/first}}
 {{@t=tiles}}
 {{#first}}
@@ -135,10 +132,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     var y{{t}}_2 = start;
     var y{{t}}_3 = start;
 {{/first}}{{^first}}
-    var y{{t}}_0 = resume{{k}}(quad, first_voxel + (4u * {{t}}u) * P.row_out);
-    var y{{t}}_1 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 1u) * P.row_out);
-    var y{{t}}_2 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 2u) * P.row_out);
-    var y{{t}}_3 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 3u) * P.row_out);
+    var y{{t}}_0 = resume{{k}}(quad, first_voxel + (4u * {{t}}u) * kRowOut);
+    var y{{t}}_1 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 1u) * kRowOut);
+    var y{{t}}_2 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 2u) * kRowOut);
+    var y{{t}}_3 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 3u) * kRowOut);
 {{/first}}
     let s{{t}} = m{{t}}_1_{{k}} + m{{t}}_2_{{k}};
     let r{{t}} = m{{t}}_1_{{k}} - m{{t}}_2_{{k}};
@@ -149,7 +146,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     y{{t}}_2 += fma(vec4<f32>(4.0), u{{t}}, s{{t}});
     y{{t}}_3 += fma(vec4<f32>(8.0), x{{t}}, r{{t}}) + m{{t}}_5_{{k}};
 {{@j=4}}
-    let inside{{t}}_{{j}} = ours && h + (4u * {{t}}u + {{j}}u) * P.dilation_h < kHeightOut;
+    let inside{{t}}_{{j}} = ours && h + (4u * {{t}}u + {{j}}u) * u32(kDilation) < kHeightOut;
 {{/j}}{{/t}}
 {{#stats}}
     // Sums are taken from a pivot, the group's first value, so that a mean far from zero does not cost digits.
@@ -194,8 +191,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     if (quad < P.out_quads) {
 {{@t=tiles}}{{@j=4}}
       if (inside{{t}}_{{j}}) {
-{{#last}}        store{{k}}(quad, first_voxel + (4u * {{t}}u + {{j}}u) * P.row_out, epilogue(y{{t}}_{{j}}));
-{{/last}}{{^last}}        leave{{k}}(quad, first_voxel + (4u * {{t}}u + {{j}}u) * P.row_out, y{{t}}_{{j}});
+{{#last}}        store{{k}}(quad, first_voxel + (4u * {{t}}u + {{j}}u) * kRowOut, epilogue(y{{t}}_{{j}}));
+{{/last}}{{^last}}        leave{{k}}(quad, first_voxel + (4u * {{t}}u + {{j}}u) * kRowOut, y{{t}}_{{j}});
 {{/last}}      }
 {{/j}}{{/t}}
     }

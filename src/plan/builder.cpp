@@ -87,12 +87,6 @@ BufferRange PlanBuilder::add_constant_floats(const std::vector<float>& values, c
   return add_constant(bytes, label);
 }
 
-BufferRange PlanBuilder::add_uniform_floats(const std::vector<float>& values) {
-  std::vector<uint32_t> words(values.size());
-  if (!values.empty()) std::memcpy(words.data(), values.data(), values.size() * 4);
-  return add_params(words);
-}
-
 Params PlanBuilder::begin_params() {
   Params params;
   params.add("first_group", 0);
@@ -176,10 +170,6 @@ void PlanBuilder::emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups,
   words.at(0) = static_cast<uint32_t>(first_group);
   words.at(1) = static_cast<uint32_t>(spec.groups);
   step.bindings.push_back(add_params(words));
-  for (const BufferRange& range : spec.uniforms) {
-    kernel.bindings.push_back(BindingKind::Uniform);
-    step.bindings.push_back(range);
-  }
   for (const BufferRange& range : spec.reads) {
     kernel.bindings.push_back(BindingKind::ReadStorage);
     step.bindings.push_back(range);

@@ -28,9 +28,8 @@ struct DispatchSpec {
   std::string name;  // of the kernel
   std::string wgsl;
   uint32_t workgroup = 1;
-  std::vector<BufferRange> uniforms;  // bindings 1 …, constants as uniforms
-  std::vector<BufferRange> reads;     // the bindings after them, read-only storage
-  std::vector<BufferRange> writes;    // the bindings after those, read-write storage
+  std::vector<BufferRange> reads;   // bindings 1 …, read-only storage
+  std::vector<BufferRange> writes;  // the bindings after them, read-write storage
   Params params;                    // binding 0; must start with begin_params()
   uint64_t groups = 1;
   std::string label;
@@ -50,8 +49,6 @@ class PlanBuilder {
   // Constant bytes; they share buffers with other constants, each from an aligned offset.
   BufferRange add_constant(const std::vector<std::byte>& bytes, const std::string& label);
   BufferRange add_constant_floats(const std::vector<float>& values, const std::string& label);
-  // Constants that a kernel reads as a uniform.
-  BufferRange add_uniform_floats(const std::vector<float>& values);
 
   // The parameters every kernel starts with: how the line of workgroups was folded.
   static Params begin_params();

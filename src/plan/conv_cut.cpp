@@ -27,7 +27,7 @@ void ConvCut::choose(const CutOptions& options) {
                              static_cast<uint64_t>((conv_.plane_end - conv_.plane_begin) * plane_out());
   in_whole_ = fits_window(*conv_.in, in_first(0, 0), in_units, limits());
   out_whole_ = fits_window(*conv_.out, out_first(0, conv_.plane_begin), out_units, limits());
-  const int64_t bindings = static_cast<int64_t>(limits().max_storage_buffers_per_shader_stage) - (options.weights_in_storage ? 1 : 0);
+  const int64_t bindings = static_cast<int64_t>(limits().max_storage_buffers_per_shader_stage) - 1;  // the weights take one
   const int64_t wanted = std::min(out_whole_ ? options.whole_quads : options.split_quads, out_quads);
   const int64_t inputs = std::min(in_slabs(), options.most_input_quads);
   out_per_group_ = 0;
@@ -35,7 +35,7 @@ void ConvCut::choose(const CutOptions& options) {
     if (stats && !options.stats) continue;
     stats_fit_ = stats;
     const int64_t free = bindings - (stats ? 1 : 0);
-    const int64_t least_out = out_whole_ ? 1 : std::min<int64_t>(2, wanted);
+    const int64_t least_out = out_whole_ ? 1 : std::min(options.least_split_quads, wanted);
     if (in_whole_ || inputs + least_out <= free) {
       in_per_pass_ = inputs;
       out_per_group_ = out_whole_ ? wanted : std::min(wanted, free - (in_whole_ ? 1 : inputs));
@@ -157,7 +157,7 @@ void ConvCut::bind_inputs(const ConvPass& pass, const PlaneRange& planes, ConvOp
     const Window w = window(*conv_.in, from, static_cast<uint64_t>(count * plane_in()), limits());
     d.params.add(cat("in", b, "_skip"), w.skip + (in_whole_ ? in_first(slab, planes.begin) - from : 0));
     d.reads.push_back(w.range);
-    to.bindings += declare_binding(d.uniforms.size() + d.reads.size(), cat("in", b), array_type(*conv_.in), false);
+    to.bindings += declare_binding(d.reads.size(), cat("in", b), array_type(*conv_.in), false);
   }
   d.params.add("in_stride", conv_.in->slab_units);
   d.params.add("in_planes", static_cast<uint64_t>(std::max<int64_t>(0, planes.size())));
@@ -167,7 +167,7 @@ void ConvCut::bind_inputs(const ConvPass& pass, const PlaneRange& planes, ConvOp
 
 void ConvCut::bind_weights(const BufferRange& weights, ConvOperands& to) const {
   to.dispatch.reads.push_back(weights);
-  to.bindings += declare_binding(to.dispatch.uniforms.size() + to.dispatch.reads.size(), "weights", "vec4<f32>", false);
+  to.bindings += declare_binding(to.dispatch.reads.size(), "weights", "vec4<f32>", false);
 }
 
 void ConvCut::bind_outputs(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass, const Storage& sums,
@@ -177,7 +177,7 @@ void ConvCut::bind_outputs(const PlaneRange& quads, const PlaneRange& range, con
   const bool scratch = sums.units > 0;
   const auto declare = [&](const Window& w, const std::string& name, const std::string& type) {
     d.writes.push_back(w.range);
-    to.bindings += declare_binding(d.uniforms.size() + d.reads.size() + d.writes.size(), name, type, true);
+    to.bindings += declare_binding(d.reads.size() + d.writes.size(), name, type, true);
   };
   std::vector<std::string> targets(static_cast<size_t>(quads.size()));  // where each quad of the result goes
   for (int64_t k = 0; k < quads.size() && (pass.last || !scratch); ++k) {
@@ -213,7 +213,7 @@ void ConvCut::bind_outputs(const PlaneRange& quads, const PlaneRange& range, con
 void ConvCut::bind_stats(const StatsTarget& target, const PlaneRange& quads, uint64_t part, ConvOperands& to) const {
   DispatchSpec& d = to.dispatch;
   d.writes.push_back({target.buffer, 0, target.bytes});
-  to.bindings += declare_binding(d.uniforms.size() + d.reads.size() + d.writes.size(), "stats", "vec4<f32>", true);
+  to.bindings += declare_binding(d.reads.size() + d.writes.size(), "stats", "vec4<f32>", true);
   d.params.add("stats", (static_cast<uint64_t>(quads.begin) * target.parts + part) * 3);
   d.params.add("parts", target.parts);
 }

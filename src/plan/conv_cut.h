@@ -31,10 +31,10 @@ struct ConvPass {
 
 struct CutOptions {
   int64_t split_quads = 4;         // output quads of a dispatch where each is a binding
+  int64_t least_split_quads = 2;   // rather than fewer, the input is summed over several dispatches
   int64_t whole_quads = 4;         // where the output is one binding
   int64_t most_input_quads = 1 << 20;  // of a dispatch
   bool stats = false;              // the last pass wants a binding for statistics
-  bool weights_in_storage = true;  // they take a binding
 };
 
 // One dispatch's operands: its bindings as WGSL declarations and functions, its parameters, its ranges.

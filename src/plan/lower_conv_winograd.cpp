@@ -27,7 +27,6 @@ struct Shape43 {
 Shape43 shape_for(int64_t out_quads) {
   if (out_quads == 1) return {2, 1};
   if (out_quads == 3) return {1, 3};
-  if (out_quads == 5) return {1, 5};
   return {2, 2};
 }
 
@@ -36,7 +35,7 @@ class WinogradConv {
   WinogradConv(Lowering& lowering, const PackedConv& conv)
       : lowering_(lowering), conv_(conv), shape_(shape_for(conv.geometry.out_quads())), cut_(lowering, conv, options()) {
     quads_ = std::min(shape_.quads, cut_.out_groups()[0].size());
-    wg_ = lowering.workgroup(128);
+    wg_ = lowering.workgroup(lowering.options().conv.workgroup);
     while (wg_ > 32 && stats_bytes() + row_bytes() > shared()) wg_ /= 2;
     stage_rows_ = std::max<int64_t>(1, static_cast<int64_t>((shared() - stats_bytes()) / row_bytes()));
     stage_rows_ = std::min(stage_rows_, cut_.in_slabs());
@@ -63,8 +62,8 @@ class WinogradConv {
 
  private:
   uint64_t shared() const { return lowering_.limits().max_compute_workgroup_storage_size; }
-  int64_t row() const { return kPoints * 4 * quads_; }  // vec4
-  uint64_t row_bytes() const { return static_cast<uint64_t>(row()) * kVec4Bytes; }
+  static int64_t row(int64_t quads) { return kPoints * 4 * quads; }  // vec4 of weights for one input quad and tap pair
+  uint64_t row_bytes() const { return static_cast<uint64_t>(row(quads_)) * kVec4Bytes; }
   uint64_t stats_bytes() const { return conv_.stats && cut_.gathers_stats() ? wg_ * (2 * kVec4Bytes + 4) : 0; }
   int64_t voxels() const { return shape_.tiles * kOutputs; }
   // Runs of voxels in the residue classes of the dilation, the last of a class perhaps short.
@@ -79,43 +78,35 @@ class WinogradConv {
   CutOptions options() const {
     CutOptions o;
     o.split_quads = shape_.quads;
+    o.least_split_quads = 1;  // a dispatch for each quad costs less than sums over several dispatches
     o.whole_quads = conv_.geometry.out_quads();
     o.stats = conv_.stats && lowering_.options().conv.gather_statistics;
-    o.weights_in_storage = !uniform_weights();
     return o;
-  }
-
-  // As a uniform the weights leave all storage bindings to the maps; they are small enough where maps are split.
-  bool uniform_weights() const {
-    const ConvGeometry& g = conv_.geometry;
-    const int64_t vec4s = (g.kernel[0] * g.kernel[2] * g.in_quads() * kPoints * 4 + 1) * shape_.quads;
-    const auto all = static_cast<uint64_t>(g.in_quads()) * conv_.in->slab_units;
-    const bool split = !fits_window(*conv_.in, static_cast<uint64_t>(conv_.image) * all, all, lowering_.limits());
-    return split && static_cast<uint64_t>(vec4s) * kVec4Bytes <= lowering_.limits().max_uniform_buffer_binding_size;
   }
 
   // Rows [kd][kw][input quad][output group], then biases [output quad].
   std::vector<float> arrange_weights(const PlaneRange& quads) const {
     const ConvGeometry& g = conv_.geometry;
-    const int64_t groups = ceil_div(quads.size(), quads_);
+    const int64_t held = std::min(quads_, quads.size());  // by a thread
+    const int64_t groups = ceil_div(quads.size(), held);
     const int64_t rows = g.kernel[0] * g.kernel[2] * g.in_quads() * groups;
-    std::vector<float> values(static_cast<size_t>((rows * row() + groups * quads_) * 4), 0.0f);
+    std::vector<float> values(static_cast<size_t>((rows * row(held) + groups * held) * 4), 0.0f);
     for (int64_t o = quads.begin * 4; o < std::min(quads.end * 4, g.out_channels); ++o) {
       const int64_t quad = o / 4 - quads.begin;
       for (int64_t c = 0; c < g.in_channels; ++c)
         for (int64_t kd = 0; kd < g.kernel[0]; ++kd)
           for (int64_t kw = 0; kw < g.kernel[2]; ++kw) {
-            const int64_t at = ((kd * g.kernel[2] + kw) * g.in_quads() + c / 4) * groups + quad / quads_;
+            const int64_t at = ((kd * g.kernel[2] + kw) * g.in_quads() + c / 4) * groups + quad / held;
             for (int64_t p = 0; p < kPoints; ++p) {
               double sum = 0;
               for (int64_t kh = 0; kh < 3; ++kh)
                 sum += kWeightTransform[p][kh] *
                        get(*conv_.weight, (((o * g.in_channels + c) * g.kernel[0] + kd) * 3 + kh) * g.kernel[2] + kw);
-              const int64_t vec4 = at * row() + (p * 4 + c % 4) * quads_ + quad % quads_;
+              const int64_t vec4 = at * row(held) + (p * 4 + c % 4) * held + quad % held;
               values[static_cast<size_t>(vec4 * 4 + o % 4)] = static_cast<float>(sum);
             }
           }
-      if (conv_.bias) values[static_cast<size_t>((rows * row() + quad) * 4 + o % 4)] = static_cast<float>(get(*conv_.bias, o));
+      if (conv_.bias) values[static_cast<size_t>((rows * row(held) + quad) * 4 + o % 4)] = static_cast<float>(get(*conv_.bias, o));
     }
     return values;
   }
@@ -149,21 +140,11 @@ void WinogradConv::add_params(const PlaneRange& quads, const PlaneRange& range, 
   const auto add = [&to](const char* name, int64_t value) { to.add(name, static_cast<uint64_t>(value)); };
   add("plane_groups", static_cast<int64_t>(plane_groups()));
   add("runs", runs());
-  add("row_out", g.dilation[1] * g.out[2]);
   add("out_quads", quads.size());
   add("origin_d", range.begin * g.stride[0] - g.pad[0] - planes.begin);
-  add("pad_h", g.pad[1]);
-  add("pad_w", g.pad[2]);
-  add("dilation_d", g.dilation[0]);
-  add("dilation_h", g.dilation[1]);
-  add("dilation_w", g.dilation[2]);
-  add("tap_begin", pass.taps.begin);
-  add("tap_end", pass.taps.end);
-  add("taps_w", g.kernel[2]);
-  add("quads", pass.quads.size());
   add("first_quad", pass.quads.begin);
   add("all_quads", g.in_quads());
-  add("bias", g.kernel[0] * g.kernel[2] * g.in_quads() * ceil_div(quads.size(), quads_) * row());
+  add("bias", g.kernel[0] * g.kernel[2] * g.in_quads() * ceil_div(quads.size(), std::min(quads_, quads.size())) * row(std::min(quads_, quads.size())));
 }
 
 void WinogradConv::emit(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass, const Storage& sums,
@@ -171,19 +152,14 @@ void WinogradConv::emit(const PlaneRange& quads, const PlaneRange& range, const 
   const ConvGeometry& g = conv_.geometry;
   const PlaneRange planes = cut_.needs(range, pass.taps);
   const bool with_stats = stats_ && pass.last;
-  const int64_t out_groups = ceil_div(quads.size(), quads_);
+  const int64_t held = std::min(quads_, quads.size());
+  const int64_t out_groups = ceil_div(quads.size(), held);
   ConvOperands operands;
   DispatchSpec& d = operands.dispatch;
   d.params = PlanBuilder::begin_params();
-  const bool uniform = uniform_weights();
-  if (uniform) {
-    d.uniforms.push_back(lowering_.builder().add_uniform_floats(weights));
-    operands.bindings += cat("struct Weights {\n  v: array<vec4<f32>, ", weights.size() / 4,
-                             ">,\n}\n@group(0) @binding(1) var<uniform> weights: Weights;\n");
-  }
   cut_.bind_inputs(pass, planes, operands);
   const size_t inputs = d.reads.size();
-  if (!uniform) cut_.bind_weights(lowering_.builder().add_constant_floats(weights, conv_.label + ".weight"), operands);
+  cut_.bind_weights(lowering_.builder().add_constant_floats(weights, conv_.label + ".weight"), operands);
   cut_.bind_outputs(quads, range, pass, sums, operands);
   if (with_stats) cut_.bind_stats(*stats_, quads, part, operands);
   add_params(quads, range, pass, planes, d.params);
@@ -191,7 +167,6 @@ void WinogradConv::emit(const PlaneRange& quads, const PlaneRange& range, const 
   vars["params"] = d.params.declaration();
   vars["bindings"] = operands.bindings;
   vars["loads"] = operands.functions;
-  vars["weights"] = vars["bias"] = uniform ? "weights.v" : "weights";
   vars["inputs"] = std::to_string(inputs);
   vars["whole"] = cut_.in_whole() ? "1" : "";
   vars["zero"] = array_type(*conv_.in) == "vec2<u32>" ? "vec2<u32>(0u)" : "vec4<f32>(0.0)";
@@ -200,8 +175,8 @@ void WinogradConv::emit(const PlaneRange& quads, const PlaneRange& range, const 
   vars["tiles"] = std::to_string(shape_.tiles);
   vars["voxels"] = std::to_string(voxels());
   vars["rows"] = std::to_string(voxels() + 2);
-  vars["o"] = std::to_string(quads_);
-  vars["row"] = std::to_string(row());
+  vars["o"] = std::to_string(held);
+  vars["row"] = std::to_string(row(held));
   vars["stage_rows"] = std::to_string(stage_rows_);
   vars["out_groups"] = std::to_string(out_groups);
   vars["wg"] = std::to_string(wg_);
@@ -210,6 +185,16 @@ void WinogradConv::emit(const PlaneRange& quads, const PlaneRange& range, const 
   vars["w_out"] = std::to_string(g.out[2]);
   vars["h_out"] = std::to_string(g.out[1]);
   vars["stride_d"] = std::to_string(g.stride[0]);
+  vars["pad_h"] = std::to_string(g.pad[1]);
+  vars["pad_w"] = std::to_string(g.pad[2]);
+  vars["dilation_d"] = std::to_string(g.dilation[0]);
+  vars["dilation_h"] = std::to_string(g.dilation[1]);
+  vars["dilation_w"] = std::to_string(g.dilation[2]);
+  vars["taps_w"] = std::to_string(g.kernel[2]);
+  vars["tap_begin"] = std::to_string(pass.taps.begin);
+  vars["tap_end"] = std::to_string(pass.taps.end);
+  vars["quads"] = std::to_string(pass.quads.size());
+  vars["one_stage"] = pass.quads.size() <= stage_rows_ ? "1" : "";
   vars["first"] = pass.first ? "1" : "";
   vars["last"] = pass.last ? "1" : "";
   vars["stats"] = with_stats ? "1" : "";
