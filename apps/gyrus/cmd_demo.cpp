@@ -51,18 +51,21 @@ DemoResult segment_phantom(const DemoArguments& arguments, Timeline& timeline) {
     model = demo_model(arguments.size);
   }
   PipelineOptions options;
+  options.conform = false;
   options.session = session_options(arguments.device);
   options.normalize = parse_normalize("quantile:0.02,0.98");  // as demo_normalize()
   result.item.path = "phantom";
   result.item.scan = result.phantom.image;
   result.item.scan.name = "phantom";
-  Computer computer(model, options, timeline);
+  make_ready(result.item, options, timeline);
+  Computer computer(model, options, options.session.device, timeline);
   ProgressBar bar(!arguments.quiet && !arguments.json);
   computer.compute(result.item, [&](double fraction, const std::string& label) {
     bar.show(fraction, label);
     return true;
   });
-  result.device = computer.session()->adapter().name;
+  finish(result.item, options, timeline);
+  result.device = result.item.facts.adapter.name;
   result.overlaps = label_overlaps(result.item.labels, result.phantom.truth);
   return result;
 }

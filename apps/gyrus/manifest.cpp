@@ -18,18 +18,18 @@ struct Known {
   const char* name;
   const char* title;
   const char* normalize;
-  const char* classes;  // "name, name …" where the folder has no colour map
-  bool largest_component;
+  const char* classes;     // "name, name …" where the folder has no colour map
+  bool largest_component;  // only where a class is one thing: most have a part in each hemisphere
 };
 constexpr Known kKnown[] = {
     {"mindgrab", "Skull stripping for any contrast (MindGrab)", "quantile:0.02,0.98", "background,brain", true},
-    {"model5_gw_ae", "Grey and white matter, light", "minmax", "background,White Matter,Grey Matter", true},
-    {"model11_gw_ae", "Grey and white matter, large", "minmax", "background,White Matter,Grey Matter", true},
-    {"model18cls", "18 regions", "minmax", "", true},
+    {"model5_gw_ae", "Grey and white matter, light", "minmax", "background,White Matter,Grey Matter", false},
+    {"model11_gw_ae", "Grey and white matter, large", "minmax", "background,White Matter,Grey Matter", false},
+    {"model18cls", "18 regions", "minmax", "", false},
     {"model20chan3cls", "Grey and white matter, high accuracy", "quantile:0.02,0.98",
-     "background,White Matter,Grey Matter", true},
-    {"model21_104class", "104 regions of the FreeSurfer aparc atlas", "minmax", "", true},
-    {"model30chan18cls", "18 regions, high accuracy", "minmax", "", true},
+     "background,White Matter,Grey Matter", false},
+    {"model21_104class", "104 regions of the FreeSurfer aparc atlas", "minmax", "", false},
+    {"model30chan18cls", "18 regions, high accuracy", "minmax", "", false},
 };
 constexpr const char* kKnownLicence = "MIT";
 constexpr const char* kKnownCitation =

@@ -1,6 +1,5 @@
 #pragma once
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,7 +26,17 @@ struct PipelineOptions {
   int64_t frame = -1;  // of a 4-D file; -1: the first
   bool largest_component = false;
   bool fill_holes = false;
+  bool probabilities = false;
   bool profile = false;
+};
+
+// What ran, for summaries.
+struct RunFacts {
+  AdapterInfo adapter;
+  std::string precision;
+  uint64_t peak_bytes = 0, allocated_bytes = 0;
+  size_t steps = 0;
+  double flops = 0, bytes = 0;
 };
 
 // A scan on its way.
@@ -35,34 +44,43 @@ struct Item {
   std::string path;
   Volume scan;                      // as read
   std::optional<Volume> conformed;  // where it had to be
-  Volume labels;                    // on the grid of the network, then on that of the results
+  NetworkOptions network;
+  Tensor image;  // for the network; empty once it ran
   Normalization normalization;
+  std::map<std::string, Tensor> outputs;  // of the network; empty once they are volumes
+  RunFacts facts;
   Profile profile;
-  std::vector<std::string> notices;  // one line each
+  Volume labels;                      // on the grid of the results
+  std::vector<Volume> probabilities;  // of each class, likewise; empty where not asked for
+  std::vector<std::string> notices;   // one line each
 
   const Volume& network_input() const { return conformed ? *conformed : scan; }
-  // The scan on the grid of the labels once they are finished.
+  // The scan on the grid of the labels.
   const Volume& result_scan(Space space) const { return conformed && space == Space::Conformed ? *conformed : scan; }
 };
 
 Item prepare(const std::string& path, const PipelineOptions& options, Timeline& timeline);
+// The second half of prepare: everything but reading.
+void make_ready(Item& item, const PipelineOptions& options, Timeline& timeline);
 void finish(Item& item, const PipelineOptions& options, Timeline& timeline);
 
-// Runs the network; keeps the session for the next scan of the same size and type.
+// Runs the network on one device; keeps the session for the next scan of the same size and type.
 class Computer {
  public:
-  Computer(const Model& model, const PipelineOptions& options, Timeline& timeline)
-      : model_(model), options_(options), timeline_(timeline) {}
+  Computer(const Model& model, const PipelineOptions& options, std::string device, Timeline& timeline)
+      : model_(model), options_(options), device_(std::move(device)), timeline_(timeline) {}
 
   using Progress = std::function<bool(double fraction, const std::string& label)>;
+  // After a lost device tries once more on a new one.
   void compute(Item& item, const Progress& progress = {});
-  const Session* session() const { return session_ ? &*session_ : nullptr; }
 
  private:
   void open_session(Item& item);
+  void run(Item& item, const Progress& progress);
 
   const Model& model_;
   const PipelineOptions& options_;
+  std::string device_;
   Timeline& timeline_;
   std::optional<Session> session_;
   Shape spatial_;

@@ -1,7 +1,6 @@
 #include "summary.h"
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "engine/text.h"
@@ -10,6 +9,9 @@ namespace gyrus::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr const char* kStages[] = {"read",   "conform",    "normalize", "compile", "segment",
+                                   "unpack", "components", "restore",   "write"};
 
 // Voxels of each label that occurs.
 std::map<int64_t, int64_t> label_counts(const Volume& labels) {
@@ -27,28 +29,25 @@ std::map<int64_t, int64_t> label_counts(const Volume& labels) {
   return counts;
 }
 
-double stage_seconds(const Summary& summary, const std::string& name) {
-  double seconds = 0;
-  for (const Timeline::Span& span : summary.timeline.spans())
-    if (span.name == name && span.scan == summary.item.path && span.track != "run" && span.track != "GPU")
-      seconds += span.end - span.begin;
+// Seconds of each stage of this scan, and from its first to its last.
+std::map<std::string, double> stage_seconds(const Timeline& timeline, const std::string& scan) {
+  std::map<std::string, double> seconds;
+  double first = timeline.now(), last = 0;
+  for (const Timeline::Span& span : timeline.spans()) {
+    if (span.scan != scan || span.track == "run" || span.track == "GPU") continue;
+    seconds[span.name] += span.end - span.begin;
+    first = std::min(first, span.begin);
+    last = std::max(last, span.end);
+  }
+  seconds["total"] = last - first;
   return seconds;
 }
 
-Json times_json(const Summary& summary) {
-  Json times;
-  for (const char* name : {"read", "conform", "normalize", "compile", "segment", "components", "restore", "write"})
-    times[name] = stage_seconds(summary, name);
-  times["gpu"] = summary.item.profile.gpu_seconds;
-  times["total"] = summary.timeline.now();
-  return times;
-}
-
-Json labels_json(const Summary& summary) {
-  const Vec3d mm = summary.item.labels.spacing();
+Json labels_json(const Volume& volume, const std::map<int64_t, int64_t>& counts, const LabelTable& table) {
+  const Vec3d mm = volume.spacing();
   Json labels = Json::array();
-  for (const auto& [value, voxels] : label_counts(summary.item.labels)) {
-    const LabelEntry* entry = summary.manifest.labels.find(value);
+  for (const auto& [value, voxels] : counts) {
+    const LabelEntry* entry = table.find(value);
     labels.push_back({{"value", value},
                       {"name", entry ? entry->name : ""},
                       {"voxels", voxels},
@@ -57,56 +56,62 @@ Json labels_json(const Summary& summary) {
   return labels;
 }
 
-}  // namespace
-
-std::string summary_text(const Summary& summary) {
-  const Item& item = summary.item;
-  int64_t labelled = 0;
-  for (const auto& [value, voxels] : label_counts(item.labels))
-    if (value != 0) labelled += voxels;
-  const Plan& plan = summary.session.plan();
-  return cat(item.path, ": ", labelled, " of ", item.labels.voxels(), " voxels labelled by ", summary.manifest.name,
-             ", in ", summary.output, "\n  ", summary.session.adapter().name, ", ", plan.precision, ", ",
-             bytes_text(plan.peak_bytes()), "; read ", seconds_text(stage_seconds(summary, "read")), ", compile ",
-             seconds_text(stage_seconds(summary, "compile")), ", GPU ", seconds_text(item.profile.gpu_seconds),
-             ", write ", seconds_text(stage_seconds(summary, "write")), ", in all ",
-             seconds_text(summary.timeline.now()), "\n");
+Json facts_json(const Item& item) {
+  const RunFacts& facts = item.facts;
+  return {{"precision", facts.precision},
+          {"peak_bytes", facts.peak_bytes},
+          {"allocated_bytes", facts.allocated_bytes},
+          {"steps", facts.steps},
+          {"submissions", item.profile.submissions},
+          {"flops", facts.flops},
+          {"bytes", facts.bytes}};
 }
 
-std::string summary_json(const Summary& summary) {
-  const Item& item = summary.item;
-  const Plan& plan = summary.session.plan();
-  const AdapterInfo& adapter = summary.session.adapter();
-  const Json out = {
-      {"scan", item.path},
-      {"output", summary.output},
-      {"model", summary.manifest.name},
-      {"conformed", item.conformed.has_value()},
-      {"grid", item.labels.dims},
-      {"network_grid", item.network_input().dims},
-      {"normalization",
-       {{"kind", normalize_text(summary.options.normalize)},
-        {"low", item.normalization.source_low},
-        {"high", item.normalization.source_high}}},
-      {"device",
-       {{"name", adapter.name},
-        {"type", to_string(adapter.type)},
-        {"backend", adapter.backend},
-        {"driver", adapter.driver}}},
-      {"plan",
-       {{"precision", plan.precision},
-        {"peak_bytes", plan.peak_bytes()},
-        {"allocated_bytes", summary.session.allocated_bytes()},
-        {"steps", plan.steps.size()},
-        {"submissions", item.profile.submissions},
-        {"flops", plan.flops()},
-        {"bytes", plan.bytes()}}},
-      {"seconds", times_json(summary)},
-      {"gpu_timestamps", item.profile.gpu_timestamps},
-      {"labels", labels_json(summary)},
-      {"notices", item.notices},
-  };
-  return out.dump(2);
+Json device_json(const AdapterInfo& adapter) {
+  return {{"name", adapter.name},
+          {"type", to_string(adapter.type)},
+          {"backend", adapter.backend},
+          {"driver", adapter.driver}};
+}
+
+}  // namespace
+
+Summary summarize(const Item& item, const std::string& output, const Manifest& manifest, const PipelineOptions& options,
+                  const Timeline& timeline) {
+  const std::map<int64_t, int64_t> counts = label_counts(item.labels);
+  std::map<std::string, double> seconds = stage_seconds(timeline, item.path);
+  int64_t labelled = 0;
+  for (const auto& [value, voxels] : counts)
+    if (value != 0) labelled += voxels;
+
+  Summary out;
+  out.text =
+      cat(item.path, ": ", labelled, " of ", item.labels.voxels(), " voxels labelled by ", manifest.name, ", in ",
+          output, "\n  ", item.facts.adapter.name, ", ", item.facts.precision, ", ", bytes_text(item.facts.peak_bytes),
+          "; read ", seconds_text(seconds["read"]), ", conform ", seconds_text(seconds["conform"]), ", compile ",
+          seconds_text(seconds["compile"]), ", GPU ", seconds_text(item.profile.gpu_seconds), ", write ",
+          seconds_text(seconds["write"]), ", in all ", seconds_text(seconds["total"]), "\n");
+  Json times;
+  for (const char* name : kStages) times[name] = seconds[name];
+  times["gpu"] = item.profile.gpu_seconds;
+  times["total"] = seconds["total"];
+  out.json = {{"scan", item.path},
+              {"output", output},
+              {"model", manifest.name},
+              {"conformed", item.conformed.has_value()},
+              {"grid", item.labels.dims},
+              {"network_grid", item.network_input().dims},
+              {"normalization",
+               {{"kind", normalize_text(options.normalize)},
+                {"low", item.normalization.source_low},
+                {"high", item.normalization.source_high}}},
+              {"device", device_json(item.facts.adapter)},
+              {"plan", facts_json(item)},
+              {"seconds", times},
+              {"gpu_timestamps", item.profile.gpu_timestamps},
+              {"labels", labels_json(item.labels, counts, manifest.labels)},
+              {"notices", item.notices}};
+  return out;
 }
 
 }  // namespace gyrus::cli

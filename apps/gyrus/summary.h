@@ -1,23 +1,18 @@
 #pragma once
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "pipeline.h"
 
 namespace gyrus::cli {
 
-// What a finished scan is summed up from.
+// What a finished scan comes to.
 struct Summary {
-  const Item& item;
-  const std::string& output;
-  const Manifest& manifest;
-  const PipelineOptions& options;
-  const Session& session;
-  const Timeline& timeline;
+  std::string text;             // two lines for people
+  nlohmann::ordered_json json;  // times by stage, device, plan memory, label counts, notices
 };
 
-// Two lines for people.
-std::string summary_text(const Summary& summary);
-// Times by stage, device, plan memory, label counts, notices.
-std::string summary_json(const Summary& summary);
+Summary summarize(const Item& item, const std::string& output, const Manifest& manifest, const PipelineOptions& options,
+                  const Timeline& timeline);
 
 }  // namespace gyrus::cli

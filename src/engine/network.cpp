@@ -43,6 +43,11 @@ Graph network_graph(const Model& model, const Shape& spatial, const NetworkOptio
     graph.add_output("logits", logits);
     return graph;
   }
+  if (options.output == NetworkOutput::Probabilities) {
+    const bool is_softmax = !network.nodes().empty() && network.nodes().back().op == "softmax";
+    graph.add_output("probabilities",
+                     is_softmax ? logits : graph.add("softmax", {logits}, {{"axis", int64_t{1}}}, "softmax"));
+  }
   const std::string dtype = model.classes <= 256 ? "u8" : "u32";
   graph.add_output("labels", graph.add("argmax", {logits}, {{"axis", int64_t{1}}, {"dtype", dtype}}, "argmax"));
   return graph;

@@ -5,8 +5,9 @@
 namespace gyrus {
 
 enum class NetworkOutput {
-  Labels,  // "labels": argmax over classes, u8 (u32 over 256 classes), [1, spatial…]
-  Logits,  // "logits": f32 [1, classes, spatial…]
+  Labels,         // "labels": argmax over classes, u8 (u32 over 256 classes), [1, spatial…]
+  Logits,         // "logits": f32 [1, classes, spatial…]
+  Probabilities,  // "labels" as above, and "probabilities": softmax over classes, f32 [1, classes, spatial…]
 };
 
 struct NetworkOptions {

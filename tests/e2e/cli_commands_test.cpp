@@ -124,6 +124,60 @@ TEST_F(Commands, ManifestSaysHowToNormalise) {
   EXPECT_EQ(summary.at("normalization").at("kind"), "quantile:0.1,0.9");
 }
 
+TEST_F(Commands, EveryKindOfResult) {
+  write_model("model");
+  Volume scan = ramp_volume(20);
+  set_affine(scan, {});
+  write_scan("scan.nii", scan);
+  run_well({"segment",
+            "scan.nii",
+            "--no-conform",
+            "-m",
+            "model",
+            "-o",
+            "l.nii.gz",
+            "--mask",
+            "mask.nii.gz",
+            "--brain",
+            "brain.nii.gz",
+            "--probabilities",
+            "p.nii.gz",
+            "--report",
+            "report.csv",
+            "--picture",
+            "look.png",
+            "--tables",
+            "--qc",
+            "qc.html",
+            "--border",
+            "1",
+            "-q"});
+  const Volume labels = read_volume(in_folder("l.nii.gz"));
+  const Volume mask = read_volume(in_folder("mask.nii.gz"));
+  for (int64_t i = 0; i < labels.voxels(); ++i)
+    ASSERT_TRUE(labels.as<uint8_t>()[i] == 0 || mask.as<uint8_t>()[i] == 1) << i;
+  // The label is the class of the greatest probability; the background has what the others leave.
+  const Volume one = read_volume(in_folder("p_label-1.nii.gz"));
+  const Volume two = read_volume(in_folder("p_label-2.nii.gz"));
+  for (int64_t i = 0; i < labels.voxels(); ++i) {
+    const double p[] = {1 - value_at(one, i) - value_at(two, i), value_at(one, i), value_at(two, i)};
+    constexpr double kRounding = 1e-5;  // of three floats that add to 1
+    for (const double other : p) ASSERT_GE(p[labels.as<uint8_t>()[i]], other - kRounding) << i;
+  }
+  for (const char* file :
+       {"brain.nii.gz", "report.csv", "look.png", "l.json", "l_itksnap.txt", "l_freesurfer.txt", "qc.html"})
+    EXPECT_TRUE(fs::exists(folder_ / file)) << file;
+}
+
+// A scan of another grid: labels come back on it, or stay on the conformed one.
+TEST_F(Commands, ConformsAndCarriesBack) {
+  run_well({"demo", "--size", "48", "--out", "demo", "--quiet"});
+  run_well({"conform", "demo/head.nii.gz", "conformed.nii.gz"});
+  const Volume conformed = read_volume(in_folder("conformed.nii.gz"));
+  EXPECT_EQ(conformed.dims, (Dims{256, 256, 256}));
+  EXPECT_EQ(conformed.type, VoxelType::U8);
+}
+
 // A real model on a real crop, against labels computed in float64.
 TEST_F(Commands, RealModelOnRealCrop) {
   const fs::path data = test_data();

@@ -166,7 +166,7 @@ TEST_F(BadInput, NoAdapter) {
 
 TEST_F(BadInput, Usage) {
   expect_refused({}, kInput, "subcommand");
-  expect_refused({"segment"}, kInput, "required");
+  expect_refused({"segment"}, kInput, "no scan");
   expect_refused({"segment", "scan.nii", "-m", "model", "-o", "o.nii", "--nonsense"}, kInput, "--nonsense");
   expect_refused({"segment", "scan.nii", "-m", "model", "-o", "o.nii", "--precision", "f8"}, kInput, "--precision");
   expect_refused({"segment", "scan.nii", "-m", "model", "-o", "o.nii", "--normalize", "zscore"}, kInput, "zscore");

@@ -1,0 +1,47 @@
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "outputs.h"
+#include "summary.h"
+
+// Many scans: reading and conforming, computing, and finishing and writing each have threads of their own, so that the
+// GPU does not wait for files.
+
+namespace gyrus::cli {
+
+struct Job {
+  std::string scan;
+  OutputPaths outputs;
+};
+
+enum class JobState : uint8_t { Done, Skipped, Failed };
+
+struct JobResult {
+  JobState state = JobState::Failed;
+  ErrorCode code = ErrorCode::Cancelled;  // of a failure
+  std::string error;
+  std::vector<std::string> notices;
+  Summary summary;  // of what is done
+  Profile profile;
+  QcEntry qc;
+};
+
+struct BatchOptions {
+  int jobs = 0;                      // threads to prepare and as many to finish; 0: by the number of cores
+  std::vector<std::string> devices;  // one thread each; empty: the session options' device
+  bool again = false;                // also where the labels exist already
+  OutputOptions outputs;
+  // Called from any thread, one at a time: how far all is, and each result as it comes.
+  std::function<void(double fraction, const std::string& label)> progress;
+  std::function<void(size_t index, const JobResult&)> done;
+};
+
+// One result for each job, in their order. An error of a scan is in its result; after Ctrl-C the remaining ones fail
+// with Cancelled. Never throws for a scan's sake.
+std::vector<JobResult> run_batch(const std::vector<Job>& jobs, const Model& model, const Manifest& manifest,
+                                 const PipelineOptions& pipeline, const BatchOptions& options, Timeline& timeline);
+
+}  // namespace gyrus::cli

@@ -1,0 +1,34 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "pipeline.h"
+#include "volume/qc_page.h"
+
+// The files that a scan gives.
+
+namespace gyrus::cli {
+
+// Empty: not wanted.
+struct OutputPaths {
+  std::string labels;
+  std::string mask, brain;    // a brain mask; the scan with zero outside of it
+  std::string probabilities;  // a file, or one for each class with its name before the ending
+  std::string report, picture;
+  std::string sidecar;              // names and colours of the labels as JSON,
+  std::string itksnap, freesurfer;  // and as the tables of those programs
+};
+
+struct OutputOptions {
+  double border_mm = 0;  // of mask and brain
+  bool qc = false;       // also make an entry for the page
+};
+
+// Writes what is wanted, the labels last: where they are, everything is. Returns the scan's part of the QC page.
+QcEntry write_outputs(const Item& item, const OutputPaths& paths, const OutputOptions& options,
+                      const Manifest& manifest, Space space);
+
+// With `word` before the ending: "a/b.nii.gz" → "a/b_word.nii.gz".
+std::string with_suffix(const std::string& path, const std::string& word);
+
+}  // namespace gyrus::cli
