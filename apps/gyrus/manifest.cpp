@@ -1,6 +1,7 @@
 #include "manifest.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -145,9 +146,20 @@ std::string normalize_text(const NormalizeOptions& options) {
   return cat("quantile:", options.low, ",", options.high);
 }
 
+std::string models_folder() {
+  const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
+  if (const std::string own = variable("GYRUS_MODELS"); !own.empty()) return own;
+  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
+    return (fs::path(cache) / "gyrus/models").string();
+  return (fs::path(variable("HOME")) / ".cache/gyrus/models").string();
+}
+
 std::string resolve_model(const std::string& text) {
   if (fs::exists(text)) return text;
-  fail(ErrorCode::Io, text, "no model is there");
+  const bool is_name = text.find('/') == std::string::npos;
+  const fs::path cached = fs::path(models_folder()) / text;
+  if (is_name && fs::exists(cached)) return cached.string();
+  fail(ErrorCode::Io, text, "no model is there", is_name ? cat(", and none of that name in ", models_folder()) : "");
 }
 
 }  // namespace gyrus::cli

@@ -24,6 +24,9 @@ Manifest manifest_of(const Model& model);
 // As parse_normalize reads it: "quantile:0.02,0.98".
 std::string normalize_text(const NormalizeOptions& options);
 
+// Where models are found by name: $GYRUS_MODELS, else gyrus/models in the user's cache.
+std::string models_folder();
+
 // A model by the user's word for it: a path, or the name of one in the cache. Throws Io where there is neither.
 std::string resolve_model(const std::string& text);
 

@@ -115,6 +115,14 @@ TEST_F(Commands, InfoAndDevices) {
   EXPECT_GE(devices[0].at("limits").at("maxBufferSize").get<uint64_t>(), 268435456u);
 }
 
+TEST_F(Commands, ModelsAreFoundByName) {
+  write_model("cache/gyrus/models/tiny");
+  write_model("mine/small");
+  run_well({"info", "tiny", "--size", "16"}, {"XDG_CACHE_HOME=" + in_folder("cache"), "GYRUS_MODELS="});
+  run_well({"info", "small", "--size", "16"}, {"GYRUS_MODELS=" + in_folder("mine")});
+  expect_refused({"info", "tiny"}, 3, "none of that name", "", {"GYRUS_MODELS=" + in_folder("mine")});
+}
+
 TEST_F(Commands, ManifestSaysHowToNormalise) {
   write_model("model");
   write("model/gyrus.json", to_bytes(R"({"normalize": "quantile:0.1,0.9", "labels": ["background", "one", "two"]})"));
