@@ -4,6 +4,7 @@
 // input channels; where it is not the first over its window it goes on from the sum so far, where it is not the last
 // it leaves the sum. Weights [tap][input lane][output quad] of vec4 are staged in workgroup memory, or read as they are
 // where a device (a CPU) pays for barriers and not for reads.
+// Quads that are not full are computed only as far as they hold channels (Acc0 …).
 // One thread makes {{v}} voxels, {{wg}} apart, so that neighbouring lanes read neighbouring units.
 {{>elementwise}}
 {{params}}
@@ -35,8 +36,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   let w{{i}} = i32(rest{{i}} % kWidthOut) * {{stride_w}} - i32(P.pad_w);
   let at{{i}} = (d{{i}} * kHeightIn + h{{i}}) * kWidthIn + w{{i}};
 {{@k=o}}
-{{#first}}  var a{{i}}_{{k}} = weights[P.bias + {{k}}u];
-{{/first}}{{^first}}  var a{{i}}_{{k}} = resume{{k}}({{k}}u, j{{i}});
+{{#first}}  var a{{i}}_{{k}} = cut{{k}}(weights[P.bias + {{k}}u]);
+{{/first}}{{^first}}  var a{{i}}_{{k}} = cut{{k}}(resume{{k}}({{k}}u, j{{i}}));
 {{/first}}{{/k}}{{/i}}
 {{#staged}}
   for (var t0 = P.tap_begin; t0 < P.tap_end; t0 += P.stage_taps) {
@@ -74,11 +75,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{/whole}}
 {{@i=v}}
         let x{{i}} = load{{b}}(P.in{{b}}_skip + q * P.in_stride + from{{i}}, ok{{i}});
-{{/i}}{{@l=lanes}}{{@k=o}}
-        let w{{l}}_{{k}} = {{#staged}}stage{{/staged}}{{^staged}}weights{{/staged}}[s + {{l}}u * {{o}}u + {{k}}u];
+{{/i}}{{@l=tail}}{{@k=o}}
+        let w{{l}}_{{k}} = cut{{k}}({{#staged}}stage{{/staged}}{{^staged}}weights{{/staged}}[s + {{l}}u * {{o}}u + {{k}}u]);
 {{@i=v}}
-        a{{i}}_{{k}} = fma(vec4<f32>(x{{i}}{{#vector}}[{{l}}]{{/vector}}), w{{l}}_{{k}}, a{{i}}_{{k}});
+        a{{i}}_{{k}} = fma(Acc{{k}}(x{{i}}{{#vector}}[{{l}}]{{/vector}}), w{{l}}_{{k}}, a{{i}}_{{k}});
 {{/i}}{{/k}}{{/l}}
+{{#rest}}
+        // The last quad of input channels is not full.
+        if ({{#whole}}q{{/whole}}{{^whole}}{{b}}u{{/whole}} < P.full_quads) {
+{{@l=rest}}{{@k=o}}
+          let r{{l}}_{{k}} = cut{{k}}({{#staged}}stage{{/staged}}{{^staged}}weights{{/staged}}[s + ({{tail}}u + {{l}}u) * {{o}}u + {{k}}u]);
+{{@i=v}}
+          a{{i}}_{{k}} = fma(Acc{{k}}(x{{i}}[{{tail}} + {{l}}]), r{{l}}_{{k}}, a{{i}}_{{k}});
+{{/i}}{{/k}}{{/l}}
+        }
+{{/rest}}
         s += {{lanes}}u * {{o}}u;
       }
 {{/b}}
@@ -89,7 +100,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   workgroupBarrier();
   if (lane == 0u) {
 {{@k=o}}
-    stage[{{k}}] = a0_{{k}};
+    stage[{{k}}] = grow{{k}}(a0_{{k}});
 {{/k}}
   }
   workgroupBarrier();
@@ -99,7 +110,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   var square{{k}} = vec4<f32>(0.0);
 {{@i=v}}
   if (inside{{i}}) {
-    let e = a{{i}}_{{k}} - pivot{{k}};
+    let e = grow{{k}}(a{{i}}_{{k}}) - pivot{{k}};
     sum{{k}} += e;
     square{{k}} += e * e;
   }
@@ -129,8 +140,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{@i=v}}
   if (inside{{i}}) {
 {{@k=o}}
-{{#last}}    store{{k}}({{k}}u, j{{i}}, epilogue(a{{i}}_{{k}}));
-{{/last}}{{^last}}    leave{{k}}({{k}}u, j{{i}}, a{{i}}_{{k}});
+{{#last}}    store{{k}}({{k}}u, j{{i}}, epilogue(grow{{k}}(a{{i}}_{{k}})));
+{{/last}}{{^last}}    leave{{k}}({{k}}u, j{{i}}, grow{{k}}(a{{i}}_{{k}}));
 {{/last}}{{/k}}  }
 {{/i}}
 }

@@ -5,6 +5,7 @@
 // class, for {{o}} quads of output channels. With the rows of the input v0 … v5 of a run (Lavin and Gray, "Fast
 // algorithms for convolutional neural networks"; the points are 0, ±1, ±2 and infinity):
 //   t = Bᵀv, m[p] = sum over the other taps and the input channels of t[p] * (G g)[p], y = Aᵀm.
+// Quads that are not full are computed only as far as they hold channels (Acc0 …).
 // Weights G g come as rows [kd][kw][input quad][output group] of 6 × 4 × {{o}} vec4 and are staged in workgroup memory.
 {{>elementwise}}
 {{params}}
@@ -50,7 +51,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   let row_ok{{r}} = ours && u32(h_in + {{r}} * kDilation) < u32(kHeightIn);
 {{/r}}
 {{@t=tiles}}{{@k=o}}{{@p=6}}
-  var m{{t}}_{{p}}_{{k}} = vec4<f32>(0.0);
+  var m{{t}}_{{p}}_{{k}} = Acc{{k}}(0.0);
 {{/p}}{{/k}}{{/t}}
   for (var kd = {{tap_begin}}u; kd < {{tap_end}}u; kd++) {
     let d = d_in + i32(kd * {{dilation_d}}u);
@@ -105,11 +106,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
           let t{{t}}_4 = fma(vec4<f32>(-2.0), e{{t}}_3, e{{t}}_2);
           let t{{t}}_5 = fma(vec4<f32>(4.0), v{{t}}_1, fma(vec4<f32>(-5.0), v{{t}}_3, v{{t}}_5));
 {{/t}}
-{{@p=6}}{{@l=4}}{{@k=o}}
-          let w{{p}}_{{l}}_{{k}} = stage[q - q0].w[({{p}} * 4 + {{l}}) * {{o}} + {{k}}];
+{{@l=tail}}{{@p=6}}{{@k=o}}
+          let w{{p}}_{{l}}_{{k}} = cut{{k}}(stage[q - q0].w[({{p}} * 4 + {{l}}) * {{o}} + {{k}}]);
 {{@t=tiles}}
-          m{{t}}_{{p}}_{{k}} = fma(vec4<f32>(t{{t}}_{{p}}[{{l}}]), w{{p}}_{{l}}_{{k}}, m{{t}}_{{p}}_{{k}});
-{{/t}}{{/k}}{{/l}}{{/p}}
+          m{{t}}_{{p}}_{{k}} = fma(Acc{{k}}(t{{t}}_{{p}}[{{l}}]), w{{p}}_{{l}}_{{k}}, m{{t}}_{{p}}_{{k}});
+{{/t}}{{/k}}{{/p}}{{/l}}
+{{#rest}}
+          // The last quad of input channels is not full.
+          if (q < {{full_quads}}u) {
+{{@l=rest}}{{@p=6}}{{@k=o}}
+            let r{{p}}_{{l}}_{{k}} = cut{{k}}(stage[q - q0].w[({{p}} * 4 + {{tail}} + {{l}}) * {{o}} + {{k}}]);
+{{@t=tiles}}
+            m{{t}}_{{p}}_{{k}} = fma(Acc{{k}}(t{{t}}_{{p}}[{{tail}} + {{l}}]), r{{p}}_{{l}}_{{k}}, m{{t}}_{{p}}_{{k}});
+{{/t}}{{/k}}{{/p}}{{/l}}
+          }
+{{/rest}}
         }
 {{/b}}
       }
@@ -141,10 +152,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     let r{{t}} = m{{t}}_1_{{k}} - m{{t}}_2_{{k}};
     let u{{t}} = m{{t}}_3_{{k}} + m{{t}}_4_{{k}};
     let x{{t}} = m{{t}}_3_{{k}} - m{{t}}_4_{{k}};
-    y{{t}}_0 += m{{t}}_0_{{k}} + s{{t}} + u{{t}};
-    y{{t}}_1 += fma(vec4<f32>(2.0), x{{t}}, r{{t}});
-    y{{t}}_2 += fma(vec4<f32>(4.0), u{{t}}, s{{t}});
-    y{{t}}_3 += fma(vec4<f32>(8.0), x{{t}}, r{{t}}) + m{{t}}_5_{{k}};
+    y{{t}}_0 += grow{{k}}(m{{t}}_0_{{k}} + s{{t}} + u{{t}});
+    y{{t}}_1 += grow{{k}}(fma(Acc{{k}}(2.0), x{{t}}, r{{t}}));
+    y{{t}}_2 += grow{{k}}(fma(Acc{{k}}(4.0), u{{t}}, s{{t}}));
+    y{{t}}_3 += grow{{k}}(fma(Acc{{k}}(8.0), x{{t}}, r{{t}}) + m{{t}}_5_{{k}});
 {{@j=4}}
     let inside{{t}}_{{j}} = ours && h + (4u * {{t}}u + {{j}}u) * u32(kDilation) < kHeightOut;
 {{/j}}{{/t}}

@@ -53,8 +53,13 @@ void ConvCut::choose(const CutOptions& options) {
   if (out_per_group_ < 1)
     fail(ErrorCode::OverLimits, conv_.label, "a convolution needs more storage buffers a stage than the ",
          limits().max_storage_buffers_per_shader_stage, " the device allows");
-  for (int64_t quad = 0; quad < out_quads; quad += out_per_group_)
-    out_groups_.push_back({quad, std::min(quad + out_per_group_, out_quads)});
+  const bool tail = options.separate_tail && conv_.geometry.out_channels % (4 * options.split_quads) != 0;
+  const int64_t together = tail ? (out_quads - 1) / options.split_quads * options.split_quads : out_quads;
+  for (int64_t quad = 0; quad < out_quads;) {
+    const int64_t end = std::min(quad + out_per_group_, quad < together ? together : out_quads);
+    out_groups_.push_back({quad, end});
+    quad = end;
+  }
 }
 
 PlaneRange ConvCut::needs(const PlaneRange& planes, const PlaneRange& taps) const {
@@ -216,6 +221,24 @@ void ConvCut::bind_stats(const StatsTarget& target, const PlaneRange& quads, uin
   to.bindings += declare_binding(d.reads.size() + d.writes.size(), "stats", "vec4<f32>", true);
   d.params.add("stats", (static_cast<uint64_t>(quads.begin) * target.parts + part) * 3);
   d.params.add("parts", target.parts);
+}
+
+int64_t ConvCut::input_tail() const {
+  return conv_.in->lanes == 1 ? 1 : (conv_.geometry.in_channels - 1) % 4 + 1;
+}
+
+std::string ConvCut::sum_types(const PlaneRange& quads) const {
+  static const char* const kTypes[] = {"f32", "vec2<f32>", "vec3<f32>", "vec4<f32>"};
+  static const char* const kLanes[] = {".x", ".xy", ".xyz", ""};
+  static const char* const kGrown[] = {"vec4<f32>(a, 0.0, 0.0, 0.0)", "vec4<f32>(a, 0.0, 0.0)", "vec4<f32>(a, 0.0)", "a"};
+  std::string text;
+  for (int64_t k = 0; k < quads.size(); ++k) {
+    const int64_t channels = std::min<int64_t>(4, conv_.geometry.out_channels - (quads.begin + k) * 4);
+    const size_t type = static_cast<size_t>(channels - 1);
+    text += cat("alias Acc", k, " = ", kTypes[type], ";\nfn cut", k, "(w: vec4<f32>) -> Acc", k, " {\n  return w", kLanes[type],
+                ";\n}\nfn grow", k, "(a: Acc", k, ") -> vec4<f32> {\n  return ", kGrown[type], ";\n}\n");
+  }
+  return text;
 }
 
 double ConvCut::flops(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass) const {

@@ -34,6 +34,7 @@ struct CutOptions {
   int64_t least_split_quads = 2;   // rather than fewer, the input is summed over several dispatches
   int64_t whole_quads = 4;         // where the output is one binding
   int64_t most_input_quads = 1 << 20;  // of a dispatch
+  bool separate_tail = false;      // what is no multiple of split_quads full quads goes into a dispatch of its own
   bool stats = false;              // the last pass wants a binding for statistics
 };
 
@@ -69,6 +70,11 @@ class ConvCut {
   // Rows of `target` from `part` on for the quads of the dispatch.
   void bind_stats(const StatsTarget& target, const PlaneRange& quads, uint64_t part, ConvOperands& to) const;
 
+  // The types Acc0 … in which the quads of a dispatch are summed, as wide as they hold channels, with cut0 … and grow0 …
+  // from and to vec4.
+  std::string sum_types(const PlaneRange& quads) const;
+  // Channels in the last quad of the input, 1 to 4 (1 for a plain one).
+  int64_t input_tail() const;
   double flops(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass) const;
 
  private:

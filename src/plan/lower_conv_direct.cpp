@@ -120,6 +120,7 @@ void DirectConv::add_params(const PlaneRange& range, const ConvPass& pass, const
   add("taps_w", g.kernel[2]);
   add("stage_taps", stage_taps);
   add("quads", pass.quads.size());
+  add("full_quads", pass.quads.size() - 1);
   add("weights", pass.quads.begin * lanes * quads);
   add("weight_stride", full_row);
   add("bias", g.kernel[0] * g.plane_taps() * full_row);
@@ -149,7 +150,11 @@ void DirectConv::emit(const PlaneRange& quads, const PlaneRange& range, const Co
   KernelVars vars;
   vars["params"] = d.params.declaration();
   vars["bindings"] = operands.bindings;
-  vars["loads"] = load_functions(inputs) + operands.functions;
+  const bool full = pass.quads.end < cut_.in_slabs();  // the last quad of the input is not in this pass
+  const int64_t tail = full ? conv_.in->lanes : cut_.input_tail();
+  vars["loads"] = load_functions(inputs) + operands.functions + cut_.sum_types(quads);
+  vars["tail"] = std::to_string(tail);
+  vars["rest"] = std::to_string(conv_.in->lanes - tail);
   vars["inputs"] = std::to_string(inputs);
   vars["whole"] = cut_.in_whole() && cut_.in_slabs() > 1 ? "1" : "";
   vars["lanes"] = std::to_string(conv_.in->lanes);

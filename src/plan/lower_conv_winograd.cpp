@@ -30,6 +30,9 @@ Shape43 shape_for(int64_t out_quads) {
   return {2, 2};
 }
 
+// Whether the channels that quads hold in vain are worth leaving out.
+bool pays(int64_t channels, int64_t quads) { return 5 * (quads * 4 - channels) >= quads * 4; }
+
 class WinogradConv {
  public:
   WinogradConv(Lowering& lowering, const PackedConv& conv)
@@ -80,6 +83,7 @@ class WinogradConv {
     o.split_quads = shape_.quads;
     o.least_split_quads = 1;  // a dispatch for each quad costs less than sums over several dispatches
     o.whole_quads = conv_.geometry.out_quads();
+    o.separate_tail = pays(conv_.geometry.out_channels, ceil_div(conv_.geometry.out_quads(), shape_.quads) * shape_.quads);
     o.stats = conv_.stats && lowering_.options().conv.gather_statistics;
     return o;
   }
@@ -166,7 +170,15 @@ void WinogradConv::emit(const PlaneRange& quads, const PlaneRange& range, const 
   KernelVars vars;
   vars["params"] = d.params.declaration();
   vars["bindings"] = operands.bindings;
-  vars["loads"] = operands.functions;
+  // Leaving out lanes breaks up the block of products, which costs more than a few of them save.
+  const bool full = pass.quads.end < cut_.in_slabs() || !pays(g.in_channels, g.in_quads());
+  const int64_t tail = full ? 4 : cut_.input_tail();
+  // Groups of one dispatch share their text, so only a single one may end in a quad that is not full.
+  const PlaneRange shared_text = out_groups == 1 ? quads : PlaneRange{0, held};
+  vars["loads"] = operands.functions + cut_.sum_types(shared_text);
+  vars["tail"] = std::to_string(tail);
+  vars["rest"] = std::to_string(4 - tail);
+  vars["full_quads"] = std::to_string(pass.quads.size() - 1);
   vars["inputs"] = std::to_string(inputs);
   vars["whole"] = cut_.in_whole() ? "1" : "";
   vars["zero"] = array_type(*conv_.in) == "vec2<u32>" ? "vec2<u32>(0u)" : "vec4<f32>(0.0)";
