@@ -106,13 +106,19 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
           let t{{t}}_4 = fma(vec4<f32>(-2.0), e{{t}}_3, e{{t}}_2);
           let t{{t}}_5 = fma(vec4<f32>(4.0), v{{t}}_1, fma(vec4<f32>(-5.0), v{{t}}_3, v{{t}}_5));
 {{/t}}
+{{^rest}}
+{{@p=6}}{{@l=4}}{{@k=o}}
+          let w{{p}}_{{l}}_{{k}} = cut{{k}}(stage[q - q0].w[({{p}} * 4 + {{l}}) * {{o}} + {{k}}]);
+{{@t=tiles}}
+          m{{t}}_{{p}}_{{k}} = fma(Acc{{k}}(t{{t}}_{{p}}[{{l}}]), w{{p}}_{{l}}_{{k}}, m{{t}}_{{p}}_{{k}});
+{{/t}}{{/k}}{{/l}}{{/p}}
+{{/rest}}{{#rest}}
+          // The last quad of input channels is not full: lane by lane, as far as it goes.
 {{@l=tail}}{{@p=6}}{{@k=o}}
           let w{{p}}_{{l}}_{{k}} = cut{{k}}(stage[q - q0].w[({{p}} * 4 + {{l}}) * {{o}} + {{k}}]);
 {{@t=tiles}}
           m{{t}}_{{p}}_{{k}} = fma(Acc{{k}}(t{{t}}_{{p}}[{{l}}]), w{{p}}_{{l}}_{{k}}, m{{t}}_{{p}}_{{k}});
 {{/t}}{{/k}}{{/p}}{{/l}}
-{{#rest}}
-          // The last quad of input channels is not full.
           if (q < {{full_quads}}u) {
 {{@l=rest}}{{@p=6}}{{@k=o}}
             let r{{p}}_{{l}}_{{k}} = cut{{k}}(stage[q - q0].w[({{p}} * 4 + {{tail}} + {{l}}) * {{o}} + {{k}}]);
