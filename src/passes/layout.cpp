@@ -146,47 +146,4 @@ class LayoutPass {
 
 Graph assign_layout(const Graph& graph) { return LayoutPass(graph).run(); }
 
-namespace {
-// One value per channel, [1,C,1,…]: parameters, not a map; they keep full precision.
-bool is_channel_vector(const Shape& shape) {
-  return std::all_of(shape.begin() + 2, shape.end(), [](int64_t extent) { return extent == 1; });
-}
-}  // namespace
-
-Graph assign_precision(const Graph& graph, Precision precision) {
-  Graph result = graph;
-  if (precision == Precision::F32) return result;
-  for (const Node& node : graph.nodes()) {
-    for (ValueId id : node.outputs) {
-      TensorType type = graph.type(id);
-      const bool map = type.layout == Layout::Packed && type.dtype == DType::F32 && !is_channel_vector(type.shape);
-      if (!map) continue;
-      type.dtype = DType::F16;
-      result.set_type(id, type);
-    }
-  }
-  verify(result, "assign_precision");
-  return result;
-}
-
-Graph optimize(const Graph& graph, Precision precision,
-               const std::function<void(const std::string& pass, const Graph&)>& observer) {
-  verify(graph, "import");
-  Graph current = graph;
-  const auto step = [&](const char* name, Graph next) {
-    current = std::move(next);
-    if (observer) observer(name, current);
-  };
-  step("decompose", decompose(current));
-  step("fold_constants", fold_constants(current));
-  step("fold_scale", fold_scale(current));
-  step("gather_statistics", gather_statistics(current));
-  step("fuse_argmax", fuse_argmax(current));
-  step("fuse_epilogues", fuse_epilogues(current));
-  step("fuse_elementwise", fuse_elementwise(current));
-  step("assign_layout", assign_layout(current));
-  step("assign_precision", assign_precision(current, precision));
-  return current;
-}
-
 }  // namespace gyrus
