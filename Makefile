@@ -44,8 +44,9 @@ fuzz: setup
 bundle: build
 	@scripts/bundle.sh build/release build/bundle
 
+# gyrus and every peer installed, side by side; BENCH="--quick --only mindgrab" and the like choose.
 bench: build
-	@scripts/bench.sh
+	@bench/run.py $(BENCH)
 
 format: setup
 	@git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/' | xargs clang-format-14 -i

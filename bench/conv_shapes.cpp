@@ -24,9 +24,11 @@ Graph conv_graph(int64_t size, int64_t channels, int64_t dilation) {
     for (int64_t i = 0; i < t.size(); ++i) set(t, i, 0.1 * static_cast<double>((i * 7919) % 13 - 6));
     return graph.add_constant(name, t);
   };
-  const ValueId x = graph.add("conv", {image, constant({channels, 1, 1, 1, 1}, "a"), constant({channels}, "b")}, {}, "spread");
-  const ValueId y = graph.add("conv", {x, constant({channels, channels, 3, 3, 3}, "w"), constant({channels}, "c")},
-                              {{"dilation", std::vector<int64_t>(3, dilation)}, {"pads", std::vector<int64_t>(6, dilation)}}, "conv");
+  const ValueId x =
+      graph.add("conv", {image, constant({channels, 1, 1, 1, 1}, "a"), constant({channels}, "b")}, {}, "spread");
+  const ValueId y =
+      graph.add("conv", {x, constant({channels, channels, 3, 3, 3}, "w"), constant({channels}, "c")},
+                {{"dilation", std::vector<int64_t>(3, dilation)}, {"pads", std::vector<int64_t>(6, dilation)}}, "conv");
   const ValueId z = graph.add("conv", {y, constant({1, channels, 1, 1, 1}, "d")}, {}, "gather");
   graph.add_output("out", z);
   return graph;
@@ -53,7 +55,8 @@ int main(int argc, char** argv) try {
     for (uint32_t quads : {1u, 2u, 4u})
       for (uint32_t registers : {1u, 2u, 4u, 8u, 16u, 32u})
         for (bool staged : {false, true}) {
-          if (registers < quads || registers > quads * 8 || (software && (workgroup != 64 || registers > 8 || staged))) continue;
+          if (registers < quads || registers > quads * 8 || (software && (workgroup != 64 || registers > 8 || staged)))
+            continue;
           if (!software && registers < 8) continue;
           PlanOptions plan;
           plan.conv = {workgroup, registers, quads, staged, true};
@@ -75,8 +78,8 @@ int main(int argc, char** argv) try {
             }
             best = std::min(best, ms);
           }
-          std::printf("wg %3u quads %u registers %2u %-6s compile %6.2f s  %9.3f ms  %8.1f GFLOP/s\n", workgroup, quads, registers,
-                      staged ? "staged" : "direct", compiled - start, best, flops / best * 1e-6);
+          std::printf("wg %3u quads %u registers %2u %-6s compile %6.2f s  %9.3f ms  %8.1f GFLOP/s\n", workgroup, quads,
+                      registers, staged ? "staged" : "direct", compiled - start, best, flops / best * 1e-6);
           std::fflush(stdout);
         }
   return 0;

@@ -1,0 +1,231 @@
+// Ops one by one on the adapter at hand: time, GFLOP/s, GB/s, and their share of what two kernels of this program, one
+// of fused multiply-adds and one that copies, reach on the same device.
+//   ops [--quick] [--json FILE]
+// Rates count the work of the definition: a convolution that saves multiplications can pass the peak. Bytes are the
+// least traffic: every operand once.
+#include <functional>
+
+#include "common.h"
+#include "passes/passes.h"
+
+using namespace gyrus;
+using namespace gyrus::bench;
+
+namespace {
+
+constexpr const char* kUsage = "ops [--quick] [--json FILE]";
+constexpr int kRepeats = 5;
+
+struct Rates {
+  double ms = 0, flops = 0, bytes = 0;
+  double gflops() const { return flops / ms * 1e-6; }
+  double gbytes() const { return bytes / ms * 1e-6; }
+};
+
+// The least of a few runs of all steps but those whose label is in `ignored`.
+Rates measure(Executor& executor, const std::map<std::string, Tensor>& inputs,
+              const std::vector<std::string>& ignored) {
+  RunOptions run;
+  run.profile = true;
+  Rates best;
+  for (int repeat = 0; repeat <= kRepeats; ++repeat) {
+    Rates now;
+    for (const StepTime& step : executor.run(inputs, run).profile.steps) {
+      if (std::find(ignored.begin(), ignored.end(), step.label) != ignored.end()) continue;
+      now.ms += static_cast<double>(step.end_ns - step.begin_ns) * 1e-6;
+      now.flops += step.flops;
+      now.bytes += step.bytes;
+    }
+    if (repeat > 0 && (best.ms == 0 || now.ms < best.ms)) best = now;  // the first warms up
+  }
+  return best;
+}
+
+// A plan of one dispatch of `kernel` over buffers of `bytes` each, the last of them the output.
+Plan one_dispatch(PlanKernel kernel, size_t buffers, uint64_t bytes, uint32_t groups, double flops, double traffic) {
+  Plan plan;
+  plan.precision = "f32";
+  for (size_t i = 0; i < buffers; ++i) plan.buffers.push_back({cat("data", i), bytes, BufferKind::Storage, 0});
+  Dispatch dispatch;
+  for (size_t i = 0; i < buffers; ++i) dispatch.bindings.push_back({static_cast<uint32_t>(i), 0, bytes});
+  dispatch.groups = {groups, 1, 1};
+  dispatch.label = kernel.name;
+  dispatch.flops = flops;
+  dispatch.bytes = traffic;
+  plan.kernels = {std::move(kernel)};
+  plan.steps = {Clear{{0, 0, bytes}}, dispatch};
+  const uint64_t shown = 4096;
+  plan.outputs = {
+      {"out", DType::F32, {static_cast<int64_t>(shown / 4)}, {{0, {static_cast<uint32_t>(buffers - 1), 0, shown}}}}};
+  return plan;
+}
+
+// Eight chains of vec4 multiply-adds in every thread.
+Plan fma_plan(bool software) {
+  const uint32_t rounds = software ? 256 : 4096;
+  const uint32_t groups = software ? 64 : 8192;
+  PlanKernel kernel;
+  kernel.name = "fma";
+  kernel.workgroup_size = {256, 1, 1};
+  kernel.bindings = {BindingKind::ReadWriteStorage};
+  std::string start, body, sum;
+  for (int i = 0; i < 8; ++i) {
+    start += cat("  var x", i, " = vec4<f32>(f32(id.x) * 0.", i + 1, ");\n");
+    body += cat("    x", i, " = fma(x", i, ", a, b);\n");
+    sum += cat(i ? " + x" : "x", i);
+  }
+  kernel.wgsl =
+      cat("@group(0) @binding(0) var<storage, read_write> data: array<vec4<f32>>;\n",
+          "@compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3u) {\n",
+          "  let a = vec4<f32>(0.999) + data[0];\n  let b = vec4<f32>(0.001) + data[1];\n", start,
+          "  for (var i = 0u; i < ", rounds, "u; i++) {\n", body, "  }\n  if (id.x == 0xFFFFFFFFu) { data[2] = ", sum,
+          "; }\n", "  if (all(", sum, " == vec4<f32>(7.5))) { data[3] = vec4<f32>(1.0); }\n}\n");
+  const double flops = 256.0 * groups * rounds * 8 * 4 * 2;
+  return one_dispatch(std::move(kernel), 1, 4096, groups, flops, 0);
+}
+
+Plan copy_plan(bool software) {
+  const uint64_t bytes = uint64_t{software ? 16u : 128u} << 20;
+  PlanKernel kernel;
+  kernel.name = "copy";
+  kernel.workgroup_size = {256, 1, 1};
+  kernel.bindings = {BindingKind::ReadStorage, BindingKind::ReadWriteStorage};
+  const auto threads = static_cast<uint32_t>(bytes / 16 / 4);  // each copies four vec4
+  kernel.wgsl =
+      cat("@group(0) @binding(0) var<storage, read> source: array<vec4<f32>>;\n",
+          "@group(0) @binding(1) var<storage, read_write> result: array<vec4<f32>>;\n",
+          "@compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3u) {\n",
+          "  for (var i = 0u; i < 4u; i++) { let at = id.x + i * ", threads, "u; result[at] = source[at]; }\n}\n");
+  return one_dispatch(std::move(kernel), 2, bytes, threads / 256, 0, 2.0 * static_cast<double>(bytes));
+}
+
+struct Case {
+  std::string op, name;
+  std::function<Graph()> build;
+};
+
+constexpr const char* kSpread = "spread";  // makes the channels that the op under test reads
+constexpr const char* kGather = "gather";  // and takes what it gives
+
+// One channel in, `channels` through `body`, one channel out.
+Graph packed(int64_t size, int64_t channels, const std::function<ValueId(Graph&, ValueId)>& body) {
+  Graph graph;
+  const ValueId image = graph.add_input("x", {DType::F32, {1, 1, size, size, size}});
+  const ValueId x = body(graph, conv(graph, image, 1, channels, 1, 1, kSpread));
+  graph.add_output("y", conv(graph, x, channels, 1, 1, 1, kGather));
+  return graph;
+}
+
+Graph plain(const Shape& shape, const std::function<ValueId(Graph&, ValueId)>& body) {
+  Graph graph;
+  graph.add_output("y", body(graph, graph.add_input("x", {DType::F32, shape})));
+  return graph;
+}
+
+void add_convolutions(std::vector<Case>& cases, int64_t size, bool quick) {
+  const std::vector<int64_t> all_channels =
+      quick ? std::vector<int64_t>{5, 16, 32} : std::vector<int64_t>{5, 8, 11, 16, 21, 32, 64};
+  const std::vector<int64_t> all_dilations = quick ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{1, 2, 4, 8, 16};
+  for (int64_t channels : all_channels)
+    for (int64_t dilation : all_dilations)
+      if (dilation * 2 < size)
+        cases.push_back({"conv 3x3x3", cat(channels, " channels, dilation ", dilation), [=] {
+                           return packed(size, channels, [=](Graph& g, ValueId x) {
+                             return conv(g, x, channels, channels, 3, dilation, "conv");
+                           });
+                         }});
+}
+
+void add_norm(std::vector<Case>& cases, int64_t size) {
+  const int64_t channels = 16;
+  cases.push_back({"norm + gelu", cat(channels, " channels"), [=] {
+                     return packed(size, channels, [=](Graph& g, ValueId x) {
+                       const ValueId y = g.add("norm_stats", {x}, {}, kGather);
+                       return g.add("gelu",
+                                    {g.add("norm_apply", {x, y}, {{"groups", channels}, {"eps", 1e-5}}, "norm")}, {},
+                                    "norm");
+                     });
+                   }});
+}
+
+void add_plain(std::vector<Case>& cases, int64_t size) {
+  const Shape shape{1, 4, size / 2, size, size};
+  const std::vector<int64_t> last_first{0, 2, 3, 4, 1};
+  cases.push_back({"elementwise", "x * x + x, sigmoid", [=] {
+                     return plain(shape, [](Graph& g, ValueId x) {
+                       return g.add("sigmoid", {g.add("add", {g.add("mul", {x, x}), x})});
+                     });
+                   }});
+  cases.push_back({"reduce_sum", "over rows", [=] {
+                     return plain(shape, [](Graph& g, ValueId x) {
+                       return g.add("reduce_sum", {x}, {{"axes", std::vector<int64_t>{4}}});
+                     });
+                   }});
+  cases.push_back({"reduce_sum", "over all", [=] {
+                     return plain(shape, [](Graph& g, ValueId x) {
+                       return g.add("reduce_sum", {x}, {{"axes", std::vector<int64_t>{0, 1, 2, 3, 4}}});
+                     });
+                   }});
+  cases.push_back(
+      {"transpose", "channels last", [=] {
+         return plain(shape, [=](Graph& g, ValueId x) { return g.add("transpose", {x}, {{"perm", last_first}}); });
+       }});
+  cases.push_back({"argmax", "4 classes", [=] {
+                     return plain(shape, [](Graph& g, ValueId x) {
+                       return g.add("argmax", {x}, {{"axis", int64_t{1}}, {"dtype", std::string("u8")}});
+                     });
+                   }});
+}
+
+Tensor ramp(const Shape& shape) {
+  Tensor t(DType::F32, shape);
+  for (int64_t i = 0; i < t.size(); ++i) t.as<float>()[i] = static_cast<float>(i % 101) * 0.01f;
+  return t;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const Arguments a = parse(argc, argv, kUsage);
+  const Device device = open_best();
+  const bool software = is_software(device);
+  const int64_t size = software ? 48 : a.quick ? 192 : 256;
+  std::vector<Case> cases;
+  add_convolutions(cases, size, a.quick || software);
+  add_norm(cases, size);
+  add_plain(cases, size);
+  Executor fma(device, fma_plan(software));
+  Executor copy(device, copy_plan(software));
+  const double peak_flops = measure(fma, {}, {}).gflops();
+  const double peak_bytes = measure(copy, {}, {}).gbytes();
+  std::printf("%s, %ld^3; measured peaks: %.0f GFLOP/s, %.0f GB/s\n", device.adapter().name.c_str(),
+              static_cast<long>(size), peak_flops, peak_bytes);
+  std::printf("%-14s %-24s %10s %10s %7s %10s %7s\n", "op", "", "ms", "GFLOP/s", "%", "GB/s", "%");
+  nlohmann::json report = report_of(device);
+  report["size"] = size;
+  report["peak_gflops"] = peak_flops;
+  report["peak_gbytes"] = peak_bytes;
+  for (const Case& c : cases) {
+    const Graph graph = optimize(c.build(), Precision::F32);
+    const Shape shape = graph.type(graph.inputs()[0].value).shape;
+    Executor executor(device, make_plan(graph, device.adapter().limits, plan_options(device)));
+    const Rates r = measure(executor, {{"x", ramp(shape)}}, {kSpread, kGather});
+    std::printf("%-14s %-24s %10.3f %10.1f %7.1f %10.1f %7.1f\n", c.op.c_str(), c.name.c_str(), r.ms, r.gflops(),
+                100 * r.gflops() / peak_flops, r.gbytes(), 100 * r.gbytes() / peak_bytes);
+    std::fflush(stdout);
+    report["results"].push_back({{"op", c.op},
+                                 {"case", c.name},
+                                 {"ms", r.ms},
+                                 {"flops", r.flops},
+                                 {"bytes", r.bytes},
+                                 {"gflops", r.gflops()},
+                                 {"gbytes", r.gbytes()},
+                                 {"share_flops", r.gflops() / peak_flops},
+                                 {"share_bytes", r.gbytes() / peak_bytes}});
+    save(a, report);
+  }
+  return 0;
+} catch (const Error& error) {
+  std::fprintf(stderr, "ops: %s\n", error.what());
+  return 1;
+}
