@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "runtime/blob_cache.h"
 #include "runtime/device_impl.h"
 
 namespace gyrus {
@@ -136,6 +137,15 @@ std::vector<WGPUFeatureName> required_features(const Adapter& adapter, const Fea
   return features;
 }
 
+// Dawn asks for the size of a blob first, then for the blob.
+size_t on_load_cache(void const* key, size_t key_size, void* value, size_t size, void* cache) {
+  return static_cast<BlobCache*>(cache)->load({static_cast<const char*>(key), key_size}, value, size);
+}
+
+void on_store_cache(void const* key, size_t key_size, void const* value, size_t size, void* cache) {
+  static_cast<BlobCache*>(cache)->store({static_cast<const char*>(key), key_size}, value, size);
+}
+
 Handle<WGPUDevice> request_device(const Adapter& adapter, const DeviceOptions& options, const EventsHold& events) {
   const WGPULimits limits = required_limits(options.limits);
   const std::vector<WGPUFeatureName> features = required_features(adapter, options.features);
@@ -145,6 +155,16 @@ Handle<WGPUDevice> request_device(const Adapter& adapter, const DeviceOptions& o
   toggles.chain.sType = WGPUSType_DawnTogglesDescriptor;
   toggles.disabledToggleCount = 1;
   toggles.disabledToggles = &quantization;
+  WGPUDawnCacheDeviceDescriptor cache{};
+  cache.chain.sType = WGPUSType_DawnCacheDeviceDescriptor;
+  cache.isolationKey = to_view("");
+  cache.loadDataFunction = on_load_cache;
+  cache.storeDataFunction = on_store_cache;
+  const std::string folder = options.pipeline_cache ? *options.pipeline_cache : cache_folder("pipelines");
+  if (!folder.empty()) {
+    cache.functionUserdata = &blob_cache(folder);
+    toggles.chain.next = &cache.chain;
+  }
 
   WGPUDeviceDescriptor descriptor{};
   descriptor.nextInChain = &toggles.chain;

@@ -50,6 +50,9 @@ struct DeviceOptions {
   std::string selector;  // as for choose_adapter
   Limits limits;         // what the plans need; only what exceeds the specification's defaults is asked for
   Features features;     // likewise
+  // Where compiled pipelines are kept between processes; "" nowhere. By default gyrus/pipelines in the user's cache
+  // folder, or nowhere where GYRUS_NO_CACHE=1.
+  std::optional<std::string> pipeline_cache;
   std::optional<uint64_t> fail_allocation_at;  // for tests: the driver refuses the buffer of this number, from 0
 };
 

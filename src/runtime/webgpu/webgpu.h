@@ -190,6 +190,7 @@ typedef enum WGPURequestDeviceStatus {
 
 typedef enum WGPUSType {
   WGPUSType_ShaderSourceWGSL = 0x00000002,
+  WGPUSType_DawnCacheDeviceDescriptor = 0x00050007,
   WGPUSType_DawnTogglesDescriptor = 0x0005000A,
   WGPUSType_AdapterPropertiesMemoryHeaps = 0x00050013,
   WGPUSType_DawnFakeBufferOOMForTesting = 0x00050040,
@@ -340,6 +341,19 @@ typedef struct WGPUDawnTogglesDescriptor {
   size_t disabledToggleCount;
   char const* const* disabledToggles;
 } WGPUDawnTogglesDescriptor;
+
+typedef size_t (*WGPUDawnLoadCacheDataFunction)(void const* key, size_t keySize, void* value, size_t valueSize,
+                                                void* userdata);
+typedef void (*WGPUDawnStoreCacheDataFunction)(void const* key, size_t keySize, void const* value, size_t valueSize,
+                                               void* userdata);
+
+typedef struct WGPUDawnCacheDeviceDescriptor {
+  WGPUChainedStruct chain;
+  WGPUStringView isolationKey;
+  WGPUDawnLoadCacheDataFunction loadDataFunction;
+  WGPUDawnStoreCacheDataFunction storeDataFunction;
+  void* functionUserdata;
+} WGPUDawnCacheDeviceDescriptor;
 
 typedef struct WGPUDawnFakeBufferOOMForTesting {
   WGPUChainedStruct chain;
