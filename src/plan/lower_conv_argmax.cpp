@@ -15,7 +15,7 @@ class ConvArgmaxEmitter {
  public:
   ConvArgmaxEmitter(Lowering& lowering, const Node& node)
       : lowering_(lowering),
-        conv_(packed_conv(lowering, node, logits_shape(lowering.graph(), node))),
+        conv_(by_rows(packed_conv(lowering, node, logits_shape(lowering.graph(), node)))),
         g_(conv_.geometry),
         labels_(lowering.make_storage(node.outputs[0], node)),
         per_word_(4 / byte_size(labels_->dtype)),
@@ -53,6 +53,14 @@ class ConvArgmaxEmitter {
     return shape;
   }
 
+  // Without taps the axes do not matter: rows as planes let the classes of few voxels be a part.
+  static PackedConv by_rows(PackedConv conv) {
+    ConvGeometry& g = conv.geometry;
+    g.in = g.out = {g.out[0] * g.out[1], 1, g.out[2]};
+    conv.plane_end = g.out[0];
+    return conv;
+  }
+
   const Limits& limits() const { return lowering_.limits(); }
   uint64_t in_first(uint64_t quad, uint64_t voxel) const { return (image_ * quads_ + quad) * voxels_ + voxel; }
   uint64_t first_label(uint64_t voxel) const { return image_ * voxels_ + voxel; }
@@ -82,7 +90,7 @@ class ConvArgmaxEmitter {
     const bool enough_bindings = quads_ + 2 <= limits().max_storage_buffers_per_shader_stage;
     fused_ = quads_ <= kMostQuads && (whole_ || enough_bindings);
     if (!fused_ && logits_plane_bytes() > most_logits_bytes())
-      fail(ErrorCode::OverLimits, conv_.label, "the classes of one plane need ", logits_plane_bytes(),
+      fail(ErrorCode::OverLimits, conv_.label, "the classes of one row need ", logits_plane_bytes(),
            " bytes; a binding may have ", most_logits_bytes());
   }
 
@@ -100,7 +108,7 @@ class ConvArgmaxEmitter {
     uint64_t planes = static_cast<uint64_t>(g_.out[0]) - plane;
     while (planes > 1 && !fits(plane, planes)) planes = (planes + 1) / 2;
     if (!fits(plane, planes))
-      fail(ErrorCode::OverLimits, conv_.label, "one plane of the volume does not fit a binding");
+      fail(ErrorCode::OverLimits, conv_.label, "one row of the volume does not fit a binding");
     return planes;
   }
 

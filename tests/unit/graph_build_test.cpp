@@ -128,7 +128,9 @@ TEST(Registry, HoldsWellFormedOps) {
     EXPECT_NE(def->infer, nullptr);
     EXPECT_NE(def->reference, nullptr);
     EXPECT_NE(def->flops, nullptr);
-    EXPECT_EQ(def->family == KernelFamily::Composite, def->decompose != nullptr);
+    // conv_argmax has both a kernel and a general form.
+    const bool decomposes = def->family == KernelFamily::Composite || def->family == KernelFamily::ConvArgmax;
+    EXPECT_EQ(decomposes, def->decompose != nullptr);
     const bool has_function = def->family == KernelFamily::Elementwise && def->name != "fused";
     EXPECT_EQ(has_function, def->eval != nullptr);
     EXPECT_EQ(has_function, def->wgsl != nullptr);
