@@ -7,7 +7,14 @@
 namespace gyrus {
 
 ConvCut::ConvCut(Lowering& lowering, const PackedConv& conv, const CutOptions& options) : lowering_(lowering), conv_(conv) {
-  choose(options);
+  choose(options, false);
+  cut_planes();
+  // Only the cut shows whether halves are summed tap by tap, in a scratch that takes a binding.
+  if (conv_.out->dtype != DType::F16 || in_whole_) return;
+  const bool by_taps = std::any_of(ranges_.begin(), ranges_.end(), [this](const PlaneRange& r) { return !fits_at_once(r); });
+  const int64_t bound = in_per_pass_ + (out_whole_ ? 1 : out_per_group_) + (stats_fit_ ? 1 : 0) + 2;  // weights, sums
+  if (!by_taps || bound <= limits().max_storage_buffers_per_shader_stage) return;
+  choose(options, true);
   cut_planes();
 }
 
@@ -20,7 +27,7 @@ uint64_t ConvCut::out_first(int64_t quad, int64_t plane) const {
          static_cast<uint64_t>((plane - conv_.plane_origin) * plane_out());
 }
 
-void ConvCut::choose(const CutOptions& options) {
+void ConvCut::choose(const CutOptions& options, bool reserve_sums) {
   const int64_t out_quads = conv_.geometry.out_quads();
   const auto in_units = static_cast<uint64_t>(in_slabs() * conv_.geometry.in[0] * plane_in());
   const uint64_t out_units = static_cast<uint64_t>(out_quads - 1) * conv_.out->slab_units +
@@ -34,25 +41,26 @@ void ConvCut::choose(const CutOptions& options) {
   for (const bool stats : {true, false}) {
     if (stats && !options.stats) continue;
     stats_fit_ = stats;
-    const int64_t free = bindings - (stats ? 1 : 0);
+    const int64_t free = bindings - (stats ? 1 : 0) - (reserve_sums ? 1 : 0);
     const int64_t least_out = out_whole_ ? 1 : std::min(options.least_split_quads, wanted);
     if (in_whole_ || inputs + least_out <= free) {
       in_per_pass_ = inputs;
       out_per_group_ = out_whole_ ? wanted : std::min(wanted, free - (in_whole_ ? 1 : inputs));
     } else {
       // Sums over several dispatches; those of a half-precision result need the binding of their scratch.
-      const int64_t scratch = conv_.out->dtype == DType::F16 ? 1 : 0;
+      const int64_t scratch = conv_.out->dtype == DType::F16 && !reserve_sums ? 1 : 0;
       const int64_t room = std::max<int64_t>(1, free - scratch - least_out);
       in_per_pass_ = ceil_div(inputs, ceil_div(inputs, room));
       out_per_group_ = out_whole_ ? wanted : std::min(wanted, free - scratch - in_per_pass_);
     }
-    if (in_per_pass_ < in_slabs() && conv_.out->dtype == DType::F16 && !out_whole_)
+    if (in_per_pass_ < in_slabs() && conv_.out->dtype == DType::F16 && !out_whole_ && !reserve_sums)
       out_per_group_ = std::min(out_per_group_, free - (in_whole_ ? 1 : in_per_pass_) - 1);
     if (out_per_group_ >= 1) break;
   }
   if (out_per_group_ < 1)
     fail(ErrorCode::OverLimits, conv_.label, "a convolution needs more storage buffers a stage than the ",
          limits().max_storage_buffers_per_shader_stage, " the device allows");
+  out_groups_.clear();
   const bool tail = options.separate_tail && conv_.geometry.out_channels % (4 * options.split_quads) != 0;
   const int64_t together = tail ? (out_quads - 1) / options.split_quads * options.split_quads : out_quads;
   for (int64_t quad = 0; quad < out_quads;) {
@@ -118,6 +126,7 @@ static PlaneRange longest(int64_t begin, int64_t end, Fits fits) {
 }
 
 void ConvCut::cut_planes() {
+  ranges_.clear();
   for (int64_t at = conv_.plane_begin; at < conv_.plane_end;) {
     const PlaneRange at_once = longest(at, conv_.plane_end, [this](const PlaneRange& r) { return fits_at_once(r); });
     const PlaneRange by_taps = longest(at, conv_.plane_end, [this](const PlaneRange& r) { return fits_by_taps(r); });

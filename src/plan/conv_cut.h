@@ -81,7 +81,7 @@ class ConvCut {
   const Limits& limits() const { return lowering_.limits(); }
   uint64_t in_first(int64_t slab, int64_t plane) const;
   uint64_t out_first(int64_t quad, int64_t plane) const;
-  void choose(const CutOptions& options);
+  void choose(const CutOptions& options, bool reserve_sums);
   void cut_planes();
   bool input_fits(const PlaneRange& planes) const;
   bool output_fits(const PlaneRange& planes) const;

@@ -19,7 +19,7 @@ std::vector<Setting> settings() {
   return {{"large", large_limits(), Precision::F32},     {"large f16", large_limits(), Precision::F16},
           {"default", default_limits(), Precision::F32}, {"default f16", default_limits(), Precision::F16},
           {"tiny", tiny_limits(), Precision::F32},       {"tiny f16", tiny_limits(), Precision::F16},
-          {"small", small_limits(), Precision::F32}};
+          {"small", small_limits(), Precision::F32}, {"small f16", small_limits(), Precision::F16}};
 }
 
 TEST(MakePlan, KeepsTheLimitsForEveryOpCase) {
