@@ -101,7 +101,7 @@ class Batch {
 
   void prepare_all() {
     for (size_t i = next_++; i < jobs_.size(); i = next_++) {
-      if (!options_.again && jobs_.size() > 1 && std::filesystem::exists(jobs_[i].outputs.labels)) {
+      if (!options_.again && std::filesystem::exists(jobs_[i].outputs.labels)) {
         JobResult skipped;
         skipped.state = JobState::Skipped;
         report(i, std::move(skipped));

@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "core/error.h"
 #include "engine/text.h"
+#include "leftovers.h"
 #include "progress.h"
 #include "segment_arguments.h"
 #include "volume/io.h"
@@ -83,31 +84,49 @@ std::vector<Job> make_jobs(const SegmentArguments& arguments) {
     if (!one->empty())
       fail(ErrorCode::InvalidInput, "--out-dir", "chooses the names itself: say --outputs instead of ", *one);
   std::vector<Job> jobs;
-  std::map<std::string, std::string> taken;
-  for (const std::string& scan : scans) {
-    jobs.push_back(folder_job(arguments, scan));
-    const auto [other, is_new] = taken.emplace(jobs.back().outputs.labels, scan);
-    if (!is_new) fail(ErrorCode::InvalidInput, scan, "would write the same files as ", other->second);
-  }
-  std::error_code failed;
-  fs::create_directories(arguments.out_dir, failed);
-  if (failed) fail(ErrorCode::Io, arguments.out_dir, "cannot be made: ", failed.message());
+  for (const std::string& scan : scans) jobs.push_back(folder_job(arguments, scan));
+  check_distinct(jobs);
+  make_folders(jobs);
   return jobs;
 }
 
 void check_arguments(const SegmentArguments& arguments) {
   if (arguments.json && arguments.output == "-")
     fail(ErrorCode::InvalidInput, "-o", "standard output cannot take both the labels and --json");
-  static const std::set<std::string> kOutputs = {"mask", "brain", "probabilities", "report", "picture", "tables"};
-  for (const std::string& output : arguments.outputs)
-    if (!kOutputs.count(output))
-      fail(ErrorCode::InvalidInput, "--outputs", "\"", output,
-           "\" is none of mask, brain, probabilities, report, picture, tables");
+  check_outputs(arguments);
   if (!arguments.outputs.empty() && arguments.out_dir.empty())
     fail(ErrorCode::InvalidInput, "--outputs", "is for --out-dir; one scan has an option for each file");
 }
 
 }  // namespace
+
+void check_outputs(const SegmentArguments& arguments) {
+  static const std::set<std::string> kOutputs = {"mask", "brain", "probabilities", "report", "picture", "tables"};
+  for (const std::string& output : arguments.outputs)
+    if (!kOutputs.count(output))
+      fail(ErrorCode::InvalidInput, "--outputs", "\"", output,
+           "\" is none of mask, brain, probabilities, report, picture, tables");
+}
+
+void check_distinct(const std::vector<Job>& jobs) {
+  std::map<std::string, std::string> taken;
+  for (const Job& job : jobs) {
+    const auto [other, is_new] = taken.emplace(job.outputs.labels, job.scan);
+    if (!is_new) fail(ErrorCode::InvalidInput, job.scan, "would write the same files as ", other->second);
+  }
+}
+
+void make_folders(const std::vector<Job>& jobs) {
+  std::set<fs::path> folders;
+  for (const Job& job : jobs)
+    for (const std::string* path : {&job.outputs.labels, &job.outputs.picture})
+      if (!path->empty()) folders.insert(fs::path(*path).parent_path());
+  for (const fs::path& folder : folders) {
+    std::error_code failed;
+    fs::create_directories(folder, failed);
+    if (failed) fail(ErrorCode::Io, folder.string(), "cannot be made: ", failed.message());
+  }
+}
 
 PipelineOptions pipeline_options(const SegmentArguments& arguments, const Manifest& manifest) {
   PipelineOptions options;
@@ -124,10 +143,10 @@ PipelineOptions pipeline_options(const SegmentArguments& arguments, const Manife
   return options;
 }
 
-void run_jobs(const std::vector<Job>& jobs, const SegmentArguments& arguments) {
+void run_jobs(const std::vector<Job>& jobs, const Model& model, const Manifest& manifest,
+              const SegmentArguments& arguments) {
   Timeline timeline;
-  const Model model = load_model(resolve_model(arguments.model));
-  const Manifest manifest = manifest_of(model);
+  remove_leftovers(jobs, manifest.labels);
   const PipelineOptions pipeline = pipeline_options(arguments, manifest);
   const bool many = jobs.size() > 1 || !arguments.out_dir.empty();
   BatchOptions batch;
@@ -261,7 +280,9 @@ void add_segment(CLI::App& app) {
       "  gyrus segment *.nii.gz -m models/model18cls --out-dir results --outputs report,picture --qc results/qc.html");
   command->callback([arguments] {
     check_arguments(*arguments);
-    run_jobs(make_jobs(*arguments), *arguments);
+    const std::vector<Job> jobs = make_jobs(*arguments);
+    const Model model = load_model(resolve_model(arguments->model));
+    run_jobs(jobs, model, manifest_of(model), *arguments);
   });
 }
 

@@ -24,6 +24,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(kFooter);
   add_segment(app);
+  add_bids(app);
   add_conform(app);
   add_plan(app);
   add_info(app);

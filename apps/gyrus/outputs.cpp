@@ -24,23 +24,42 @@ void write_masks(const Item& item, const OutputPaths& paths, const OutputOptions
   if (!paths.brain.empty()) write_volume(paths.brain, apply_mask(scan, mask));
 }
 
+std::string probability_path(const std::string& path, const LabelTable& table, size_t classes, size_t c) {
+  const LabelEntry* entry = table.find(static_cast<int64_t>(c));
+  const std::string word = file_word(entry ? entry->name : cat("label", c));
+  const size_t at = path.find(kClassWord);
+  if (at == std::string::npos) return classes == 2 ? path : with_suffix(path, word);
+  std::string label = word;  // of a BIDS entity: no dashes
+  std::erase(label, '-');
+  return path.substr(0, at) + label + path.substr(at + std::string(kClassWord).size());
+}
+
 // The background says nothing that the others do not.
 void write_probabilities(const Item& item, const std::string& path, const LabelTable& table) {
   if (path.empty()) return;
-  for (size_t c = 1; c < item.probabilities.size(); ++c) {
-    const LabelEntry* entry = table.find(static_cast<int64_t>(c));
-    const std::string word = file_word(entry ? entry->name : cat("label", c));
-    write_volume(item.probabilities.size() == 2 ? path : with_suffix(path, word), item.probabilities[c]);
-  }
+  for (size_t c = 1; c < item.probabilities.size(); ++c)
+    write_volume(probability_path(path, table, item.probabilities.size(), c), item.probabilities[c]);
 }
 
 void write_tables(const OutputPaths& paths, const LabelTable& table) {
   if (!paths.sidecar.empty()) write_file(paths.sidecar, sidecar_json(table));
   if (!paths.itksnap.empty()) write_file(paths.itksnap, itksnap_table(table));
   if (!paths.freesurfer.empty()) write_file(paths.freesurfer, freesurfer_table(table));
+  for (const auto& [path, text] : paths.texts) write_file(path, text);
 }
 
 }  // namespace
+
+std::vector<std::string> OutputPaths::files(const LabelTable& classes) const {
+  std::vector<std::string> all;
+  for (const std::string* one : {&labels, &mask, &brain, &report, &picture, &sidecar, &itksnap, &freesurfer})
+    if (!one->empty()) all.push_back(*one);
+  if (!probabilities.empty())
+    for (size_t c = 1; c < classes.entries.size(); ++c)
+      all.push_back(probability_path(probabilities, classes, classes.entries.size(), c));
+  for (const auto& [path, text] : texts) all.push_back(path);
+  return all;
+}
 
 std::string with_suffix(const std::string& path, const std::string& word) {
   const size_t slash = path.find_last_of('/');

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,14 +10,21 @@
 
 namespace gyrus::cli {
 
+// Stands for the name of a class in the path of probabilities.
+inline constexpr const char* kClassWord = "{class}";
+
 // Empty: not wanted.
 struct OutputPaths {
   std::string labels;
   std::string mask, brain;    // a brain mask; the scan with zero outside of it
-  std::string probabilities;  // a file, or one for each class with its name before the ending
+  std::string probabilities;  // a file, or one for each class with its name for kClassWord, else before the ending
   std::string report, picture;
-  std::string sidecar;              // names and colours of the labels as JSON,
-  std::string itksnap, freesurfer;  // and as the tables of those programs
+  std::string sidecar;                       // names and colours of the labels as JSON,
+  std::string itksnap, freesurfer;           // and as the tables of those programs
+  std::map<std::string, std::string> texts;  // by path: files whose text is known before the scan is
+
+  // All files that are to be, for a model with these classes.
+  std::vector<std::string> files(const LabelTable& classes) const;
 };
 
 struct OutputOptions {

@@ -29,8 +29,16 @@ struct SegmentArguments {
 void add_common_segment_options(CLI::App& command, SegmentArguments& arguments);
 PipelineOptions pipeline_options(const SegmentArguments& arguments, const Manifest& manifest);
 
+// Throws InvalidInput where --outputs names a kind that does not exist.
+void check_outputs(const SegmentArguments& arguments);
+// Throws InvalidInput where two scans would write the same files.
+void check_distinct(const std::vector<Job>& jobs);
+// Makes the folders that results go to.
+void make_folders(const std::vector<Job>& jobs);
+
 // Runs them all and says how it went; one failed scan is thrown, of several the exit status tells.
-void run_jobs(const std::vector<Job>& jobs, const SegmentArguments& arguments);
+void run_jobs(const std::vector<Job>& jobs, const Model& model, const Manifest& manifest,
+              const SegmentArguments& arguments);
 void write_qc(const std::string& path, const Manifest& manifest, const std::vector<Job>& jobs,
               const std::vector<JobResult>& results);
 void report_results(const std::vector<Job>& jobs, const std::vector<JobResult>& results,

@@ -1,0 +1,59 @@
+#include "leftovers.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+
+namespace gyrus::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "NAME.PID.part", as write_file calls it; pid 0 where it is something else.
+struct Leftover {
+  std::string name;
+  pid_t pid = 0;
+};
+
+Leftover parse(const std::string& file) {
+  static const std::string kEnd = ".part";
+  if (file.size() <= kEnd.size() || file.compare(file.size() - kEnd.size(), kEnd.size(), kEnd) != 0) return {};
+  const std::string stem = file.substr(0, file.size() - kEnd.size());
+  const size_t dot = stem.find_last_of('.');
+  constexpr size_t kMaxDigits = 9;
+  if (dot == std::string::npos) return {};
+  const std::string digits = stem.substr(dot + 1);
+  if (digits.empty() || digits.size() > kMaxDigits || digits.find_first_not_of("0123456789") != std::string::npos)
+    return {};
+  return {stem.substr(0, dot), static_cast<pid_t>(std::stol(digits))};
+}
+
+// This process has written nothing yet: a file with its number is of an earlier one.
+bool is_alive(pid_t pid) { return pid != ::getpid() && (::kill(pid, 0) == 0 || errno != ESRCH); }
+
+}  // namespace
+
+void remove_leftovers(const std::vector<Job>& jobs, const LabelTable& classes) {
+  std::map<fs::path, std::set<std::string>> ours;  // by folder
+  for (const Job& job : jobs)
+    for (const std::string& path : job.outputs.files(classes))
+      if (path != "-") ours[fs::path(path).parent_path()].insert(fs::path(path).filename().string());
+  for (const auto& [folder, names] : ours) {
+    std::vector<fs::path> stale;
+    std::error_code failed;
+    for (fs::directory_iterator entry(folder.empty() ? "." : folder, failed), end; !failed && entry != end;
+         entry.increment(failed)) {
+      const Leftover found = parse(entry->path().filename().string());
+      if (found.pid > 0 && names.count(found.name) && !is_alive(found.pid)) stale.push_back(entry->path());
+    }
+    for (const fs::path& path : stale) fs::remove(path, failed);
+  }
+}
+
+}  // namespace gyrus::cli
