@@ -2,12 +2,13 @@
 # Installs what gyrus needs to build, run and test on Debian 12 or newer: compiler, libraries, a software Vulkan
 # driver new enough for Dawn, and Dawn itself (npm). Safe to run again: a second run only checks.
 #   GYRUS_NO_INSTALL=1   check only, never install
+#   --with-schedulers    also what the tests of contrib/ need: Slurm and Snakemake
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # what the build needs | what the tests need on top
 packages=(build-essential cmake ninja-build git ca-certificates nodejs npm
-  nlohmann-json3-dev libcli11-dev libdeflate-dev zlib1g-dev libpng-dev libvulkan1
+  nlohmann-json3-dev libcli11-dev libdeflate-dev zlib1g-dev libpng-dev libvulkan1 libcurl4
   libgtest-dev libgmock-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
   python3)
 vulkan_driver=mesa-vulkan-drivers
@@ -15,6 +16,12 @@ oldest_mesa=23.1   # older ones lack dynamic indexing of sampled-image arrays, w
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+for argument in "$@"; do
+  case $argument in
+    --with-schedulers) packages+=(slurmctld slurmd slurm-client munge snakemake) ;;
+    *) die "\"$argument\" is no option; there is --with-schedulers" ;;
+  esac
+done
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'; }
 mesa_is_new_enough() {
   installed "$vulkan_driver" &&
