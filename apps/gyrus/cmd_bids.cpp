@@ -3,6 +3,7 @@
 #include "bids.h"
 #include "commands.h"
 #include "core/error.h"
+#include "model_store.h"
 #include "segment_arguments.h"
 
 namespace gyrus::cli {
@@ -31,7 +32,7 @@ void run(BidsArguments& arguments) {
   if (fs::equivalent(arguments.dataset, arguments.output, ignored))
     fail(ErrorCode::InvalidInput, arguments.output, "is the dataset itself; results need a folder of their own");
   const auto scans = choose_bids_scans(find_bids_scans(arguments.dataset), arguments.filter, arguments.dataset);
-  const Model model = load_model(resolve_model(segment.model));
+  const Model model = load_model(ready_model(segment.model, segment.quiet));
   const Manifest manifest = manifest_of(model);
   segment.out_dir = arguments.output;
   BidsLayout layout{arguments.dataset, arguments.output, manifest.name, segment.outputs,

@@ -5,15 +5,11 @@
 #include "common.h"
 #include "core/error.h"
 #include "engine/text.h"
+#include "info.h"
 #include "manifest.h"
 
 namespace gyrus::cli {
 namespace {
-
-struct InfoArguments {
-  std::string model, size = "256";
-  bool json = false;
-};
 
 // What the model costs at a size, under the limits that every WebGPU device has.
 struct Cost {
@@ -49,8 +45,29 @@ void print_layers(const Model& model) {
   }
 }
 
+void line(const char* name, const std::string& text) { std::printf("%-16s %s\n", name, text.c_str()); }
+
+std::string colour_text(const Rgb& colour) {
+  char text[8];
+  std::snprintf(text, sizeof text, "#%02x%02x%02x", colour[0], colour[1], colour[2]);
+  return text;
+}
+
+const char* components_text(const Manifest& manifest) { return manifest.largest_component ? "largest" : "keep"; }
+
+void print_manifest(const Manifest& manifest) {
+  if (!manifest.description.empty()) line("description", manifest.description);
+  line("components", components_text(manifest));
+  line("fill holes", manifest.fill_holes ? "yes" : "no");
+  line("licence", manifest.licence.empty() ? "not stated" : manifest.licence);
+  line("citation", manifest.citation.empty() ? "not stated" : manifest.citation);
+  std::printf("\nlabels\n");
+  for (const LabelEntry& entry : manifest.labels.entries)
+    std::printf("%6lld  %s  %s\n", static_cast<long long>(entry.value), colour_text(entry.colour).c_str(),
+                entry.name.c_str());
+}
+
 void print_text(const Model& model, const Manifest& manifest, const Shape& size, const Cost& cost) {
-  const auto line = [](const char* name, const std::string& text) { std::printf("%-16s %s\n", name, text.c_str()); };
   line("model", model.name);
   if (!manifest.title.empty()) line("", manifest.title);
   line("format", model.format);
@@ -63,10 +80,19 @@ void print_text(const Model& model, const Manifest& manifest, const Shape& size,
   line("at", extents_text(size) + " voxels");
   line("  arithmetic", count_text(cost.flops) + "FLOP");
   line("  GPU memory", cat(bytes_text(cost.f32_bytes), " in f32, ", bytes_text(cost.f16_bytes), " in f16"));
-  print_layers(model);
 }
 
-void print_json(const Model& model, const Manifest& manifest, const Shape& size, const Cost& cost) {
+void add_manifest(const Manifest& manifest, nlohmann::ordered_json& out) {
+  out["title"] = manifest.title;
+  out["description"] = manifest.description;
+  out["components"] = components_text(manifest);
+  out["fill_holes"] = manifest.fill_holes;
+  out["licence"] = manifest.licence;
+  out["citation"] = manifest.citation;
+  for (const LabelEntry& entry : manifest.labels.entries) out["colours"].push_back(colour_text(entry.colour));
+}
+
+nlohmann::ordered_json to_json(const Model& model, const Manifest& manifest, const Shape& size, const Cost& cost) {
   nlohmann::ordered_json out = {{"model", model.name},
                                 {"format", model.format},
                                 {"input_channels", model.input_channels},
@@ -89,28 +115,38 @@ void print_json(const Model& model, const Manifest& manifest, const Shape& size,
                              {"stride", l.stride},
                              {"norm", l.norm},
                              {"activation", l.activation}});
-  std::printf("%s\n", out.dump(2).c_str());
-}
-
-void run(const InfoArguments& arguments) {
-  const Shape size = parse_size(arguments.size);
-  const Model model = load_model(resolve_model(arguments.model));
-  const Manifest manifest = manifest_of(model);
-  const Cost cost = cost_of(model, manifest, size);
-  (arguments.json ? print_json : print_text)(model, manifest, size, cost);
+  return out;
 }
 
 }  // namespace
 
+void print_info(const InfoArguments& arguments) {
+  const Shape size = parse_size(arguments.size);
+  const Model model = load_model(resolve_model(arguments.model));
+  const Manifest manifest = manifest_of(model);
+  const Cost cost = cost_of(model, manifest, size);
+  if (arguments.json) {
+    nlohmann::ordered_json out = to_json(model, manifest, size, cost);
+    if (arguments.manifest) add_manifest(manifest, out);
+    std::printf("%s\n", out.dump(2).c_str());
+    return;
+  }
+  print_text(model, manifest, size, cost);
+  if (arguments.manifest)
+    print_manifest(manifest);
+  else
+    print_layers(model);
+}
+
 void add_info(CLI::App& app) {
   CLI::App* command = app.add_subcommand("info", "Show what is in a model: layers, parameters, cost at a size");
   auto arguments = std::make_shared<InfoArguments>();
-  command->add_option("MODEL", arguments->model, "A model's folder, file or name")->required();
+  command->add_option("MODEL", arguments->model, "A model's folder, file or name")->type_name("MODEL")->required();
   command->add_option("--size", arguments->size, "Voxels for which cost is shown")
       ->type_name("N|AxBxC")
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print JSON");
-  command->callback([arguments] { run(*arguments); });
+  command->callback([arguments] { print_info(*arguments); });
 }
 
 }  // namespace gyrus::cli

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "engine/text.h"
 #include "leftovers.h"
+#include "model_store.h"
 #include "progress.h"
 #include "segment_arguments.h"
 #include "volume/io.h"
@@ -281,7 +282,7 @@ void add_segment(CLI::App& app) {
   command->callback([arguments] {
     check_arguments(*arguments);
     const std::vector<Job> jobs = make_jobs(*arguments);
-    const Model model = load_model(resolve_model(arguments->model));
+    const Model model = load_model(ready_model(arguments->model, arguments->quiet));
     run_jobs(jobs, model, manifest_of(model), *arguments);
   });
 }

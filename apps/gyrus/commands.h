@@ -12,5 +12,6 @@ void add_info(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_conform(CLI::App& app);
 void add_demo(CLI::App& app);
+void add_models(CLI::App& app);
 
 }  // namespace gyrus::cli

@@ -97,6 +97,26 @@ int exit_code() { return final_status; }
 
 void say(const std::string& line) { std::fprintf(stderr, "gyrus: %s\n", line.c_str()); }
 
+void whisper(const std::string& line) {
+  if (verbose()) say(line);
+}
+
+bool verbose() {
+  const char* const value = std::getenv("GYRUS_VERBOSE");
+  return value && *value;
+}
+
+void add_shared_flags(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    // Through the environment, so that libraries below the command line see it too.
+    command->add_flag_callback(
+        "--verbose", [] { setenv("GYRUS_VERBOSE", "1", 1); }, "Say more: files, addresses, what drivers print");
+    command->add_flag_callback(
+        "--offline", [] { setenv("GYRUS_OFFLINE", "1", 1); }, "Download nothing");
+    add_shared_flags(*command);
+  }
+}
+
 void add_device_options(CLI::App& command, DeviceArguments& arguments) {
   command.add_option("--device", arguments.device, "GPU to use: its number or part of its name (see gyrus devices)")
       ->type_name("N|NAME");
@@ -129,7 +149,7 @@ SessionOptions session_options(const DeviceArguments& arguments) {
 }
 
 std::vector<AdapterInfo> find_adapters() {
-  if (std::getenv("GYRUS_VERBOSE")) return list_adapters();
+  if (verbose()) return list_adapters();
   const SilentStderr silent;
   return list_adapters();
 }

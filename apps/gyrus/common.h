@@ -21,6 +21,11 @@ int exit_code();
 
 // "gyrus: …", one line on standard error.
 void say(const std::string& line);
+// The same, only with --verbose or GYRUS_VERBOSE set.
+void whisper(const std::string& line);
+bool verbose();
+// Gives --verbose and --offline to every command.
+void add_shared_flags(CLI::App& app);
 
 // --device, --limits and --precision.
 struct DeviceArguments {
@@ -44,8 +49,8 @@ SessionOptions session_options(const DeviceArguments& arguments);
 // The device that `gyrus plan` and `gyrus info` plan for. Opens nothing; only --limits adapter looks for one.
 Target plan_target(const DeviceArguments& arguments);
 
-// Looks for GPUs. What drivers and the Vulkan loader print meanwhile is dropped unless GYRUS_VERBOSE is set: the one
-// line that counts is ours.
+// Looks for GPUs. What drivers and the Vulkan loader print meanwhile is dropped unless verbose(): the one line that
+// counts is ours.
 std::vector<AdapterInfo> find_adapters();
 
 // "256" (a cube) or "AxBxC"; throws InvalidInput on anything else.

@@ -30,6 +30,8 @@ int run(int argc, char** argv) {
   add_info(app);
   add_devices(app);
   add_demo(app);
+  add_models(app);
+  add_shared_flags(app);
   try {
     app.parse(argc, argv);
     return exit_code();

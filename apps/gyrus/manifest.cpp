@@ -137,6 +137,12 @@ Manifest manifest_of(const Model& model) {
   return manifest;
 }
 
+KnownModel known_model(const std::string& name) {
+  for (const Known& known : kKnown)
+    if (name == known.name) return {known.title, kKnownLicence};
+  return {};
+}
+
 std::string normalize_text(const NormalizeOptions& options) {
   switch (options.kind) {
     case NormalizeKind::None: return "none";
@@ -159,7 +165,9 @@ std::string resolve_model(const std::string& text) {
   const bool is_name = text.find('/') == std::string::npos;
   const fs::path cached = fs::path(models_folder()) / text;
   if (is_name && fs::exists(cached)) return cached.string();
-  fail(ErrorCode::Io, text, "no model is there", is_name ? cat(", and none of that name in ", models_folder()) : "");
+  const std::string hint = known_model(text).title.empty() ? "" : cat(" (gyrus models fetch ", text, " brings it)");
+  fail(ErrorCode::Io, text, "no model is there",
+       is_name ? cat(", and none of that name in ", models_folder(), hint) : std::string());
 }
 
 }  // namespace gyrus::cli

@@ -21,6 +21,12 @@ struct Manifest {
 // else min–max. Labels without names or colours there come from a colour map in the folder. Throws InvalidModel.
 Manifest manifest_of(const Model& model);
 
+// What a brainchop model is for and how it may be used, by its name; empty for others.
+struct KnownModel {
+  std::string title, licence;
+};
+KnownModel known_model(const std::string& name);
+
 // As parse_normalize reads it: "quantile:0.02,0.98".
 std::string normalize_text(const NormalizeOptions& options);
 

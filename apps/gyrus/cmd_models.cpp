@@ -1,0 +1,89 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "common.h"
+#include "core/error.h"
+#include "engine/text.h"
+#include "info.h"
+#include "manifest.h"
+#include "model_store.h"
+
+namespace gyrus::cli {
+namespace {
+
+void list_models(bool json) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  if (!json) std::printf("%-18s %-8s %10s %8s  %-8s %s\n", "name", "state", "size", "classes", "licence", "");
+  for (const StoredModel& model : known_models()) {
+    const char* const state = to_string(state_of(model));
+    all.push_back({{"name", model.name},
+                   {"title", model.title},
+                   {"state", state},
+                   {"bytes", model.bytes()},
+                   {"classes", model.classes},
+                   {"licence", model.licence}});
+    if (!json)
+      std::printf("%-18s %-8s %10s %8lld  %-8s %s\n", model.name.c_str(), state, bytes_text(model.bytes()).c_str(),
+                  static_cast<long long>(model.classes), model.licence.c_str(), model.title.c_str());
+  }
+  if (json)
+    std::printf("%s\n", all.dump(2).c_str());
+  else
+    std::printf("\nCached ones are in %s\n", models_folder().c_str());
+}
+
+void add_describe(CLI::App& models) {
+  CLI::App* command = models.add_subcommand("describe", "Show a model's manifest: labels, colours, licence, citation");
+  auto arguments = std::make_shared<InfoArguments>();
+  arguments->manifest = true;
+  command->add_option("MODEL", arguments->model, "A model's folder, file or name")->type_name("MODEL")->required();
+  command->add_option("--size", arguments->size, "Voxels for which cost is shown")
+      ->type_name("N|AxBxC")
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "Print JSON");
+  command->footer("Examples:\n  gyrus models describe mindgrab\n  gyrus models describe models/model18cls --json");
+  command->callback([arguments] { print_info(*arguments); });
+}
+
+void add_fetch(CLI::App& models) {
+  struct Arguments {
+    std::vector<std::string> names;
+    FetchOptions options;
+  };
+  CLI::App* command = models.add_subcommand("fetch", "Bring models into the cache and check them");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("NAME", arguments->names, "Names that gyrus models shows")->type_name("MODEL")->required();
+  command
+      ->add_option("--from", arguments->options.from,
+                   "Where the files are instead of the public repository: a folder, a file in it, or an address")
+      ->type_name("FILE|DIR|URL");
+  command->add_flag("-q,--quiet", arguments->options.quiet, "Say nothing unless it fails");
+  command->footer(
+      "Examples:\n"
+      "  gyrus models fetch mindgrab model18cls\n"
+      "  gyrus models fetch mindgrab --from /media/stick/mindgrab\n"
+      "  GYRUS_MODELS_URL=https://mirror.example.org/meshnet gyrus models fetch mindgrab");
+  command->callback([arguments] {
+    if (arguments->names.size() > 1 && !arguments->options.from.empty() &&
+        arguments->options.from.rfind("http", 0) == 0)
+      fail(ErrorCode::InvalidInput, "--from", "an address holds the files of one model; fetch them one by one");
+    for (const std::string& name : arguments->names) fetch_model(name, arguments->options);
+  });
+}
+
+}  // namespace
+
+void add_models(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("models", "List the models that can be had by name; describe or fetch them");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "Print JSON");
+  add_describe(*command);
+  add_fetch(*command);
+  command->footer("Examples:\n  gyrus models\n  gyrus models fetch mindgrab\n  gyrus models describe mindgrab");
+  command->callback([command, json] {
+    if (command->get_subcommands().empty()) list_models(*json);
+  });
+}
+
+}  // namespace gyrus::cli

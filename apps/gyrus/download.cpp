@@ -1,0 +1,209 @@
+#include "download.h"
+
+#include <dlfcn.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "common.h"
+#include "core/error.h"
+
+// libcurl is loaded when a download needs it, so that the program runs where it is not installed. What is used of it is
+// declared here: numbers and signatures are libcurl's stable ABI (soname 4, since 2006).
+
+namespace gyrus::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kRetries = 3;
+constexpr std::chrono::milliseconds kFirstPause{500};  // doubled each time
+
+enum Option : int {
+  kWriteData = 10001,
+  kUrl = 10002,
+  kErrorBuffer = 10010,
+  kUserAgent = 10018,
+  kLowSpeedLimit = 19,
+  kLowSpeedTime = 20,
+  kNoProgress = 43,
+  kFailOnError = 45,
+  kFollowLocation = 52,
+  kProgressData = 10057,
+  kMaxRedirects = 68,
+  kConnectTimeout = 78,
+  kNoSignal = 99,
+  kProtocols = 181,
+  kRedirectProtocols = 182,
+  kWriteFunction = 20011,
+  kProgressFunction = 20219,
+  kResumeFrom = 30116,
+};
+constexpr int kResponseCode = 0x200002;
+constexpr long kHttpAndHttps = 1 | 2;
+
+enum Result : int {
+  kOk = 0,
+  kUnresolvedHost = 6,
+  kCannotConnect = 7,
+  kPartialFile = 18,
+  kHttpError = 22,
+  kTimeout = 28,
+  kRangeError = 33,
+  kEmptyReply = 52,
+  kSendError = 55,
+  kReceiveError = 56,
+};
+
+using Handle = void;
+
+struct Curl {
+  Handle* (*init)() = nullptr;
+  void (*cleanup)(Handle*) = nullptr;
+  int (*setopt)(Handle*, int, ...) = nullptr;
+  int (*getinfo)(Handle*, int, ...) = nullptr;
+  int (*perform)(Handle*) = nullptr;
+  const char* (*text)(int) = nullptr;
+};
+
+Curl load_curl() {
+  const char* const override_name = std::getenv("GYRUS_CURL");
+  void* library = nullptr;
+  for (const char* name : {override_name, "libcurl.so.4", "libcurl-gnutls.so.4"}) {
+    if (name && !library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (override_name) break;
+  }
+  if (!library)
+    fail(ErrorCode::Io, "libcurl",
+         "is needed to download and is not here: install it (Debian: apt install libcurl4), or bring the files "
+         "yourself and say --from FOLDER");
+  Curl curl;
+  const auto find = [library](const char* name, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (!function) fail(ErrorCode::Io, "libcurl", "has no function ", name, ": it is not the library expected");
+  };
+  find("curl_easy_init", curl.init);
+  find("curl_easy_cleanup", curl.cleanup);
+  find("curl_easy_setopt", curl.setopt);
+  find("curl_easy_getinfo", curl.getinfo);
+  find("curl_easy_perform", curl.perform);
+  find("curl_easy_strerror", curl.text);
+  return curl;
+}
+
+struct Receiver {
+  std::FILE* file = nullptr;
+  uint64_t bytes = 0, limit = 0;
+  const std::function<void(uint64_t)>* progress = nullptr;
+  bool too_long = false;
+};
+
+size_t on_bytes(const char* data, size_t size, size_t count, void* user) {
+  auto& receiver = *static_cast<Receiver*>(user);
+  const size_t n = size * count;
+  receiver.too_long = receiver.bytes + n > receiver.limit;
+  if (receiver.too_long || std::fwrite(data, 1, n, receiver.file) != n) return 0;
+  receiver.bytes += n;
+  if (*receiver.progress) (*receiver.progress)(receiver.bytes);
+  return n;
+}
+
+int on_progress(void*, int64_t, int64_t, int64_t, int64_t) { return interrupted().load() ? 1 : 0; }
+
+// How one attempt ended.
+struct Attempt {
+  int result = kOk;
+  long status = 0;  // of HTTP
+  bool too_long = false, disk_failed = false;
+  std::string what;
+};
+
+Attempt attempt(const Curl& curl, const Download& wanted) {
+  const uint64_t have = fs::exists(wanted.path) ? fs::file_size(wanted.path) : 0;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(wanted.path.c_str(), "ab"), &std::fclose);
+  const std::unique_ptr<Handle, void (*)(Handle*)> easy(curl.init(), curl.cleanup);
+  if (!file) fail(ErrorCode::Io, wanted.path, "cannot be written");
+  if (!easy) fail(ErrorCode::Io, "libcurl", "does not start");
+  Receiver receiver{file.get(), have, wanted.bytes, &wanted.progress};
+  char message[256] = "";  // the size that libcurl wants
+  const auto set = [&](int option, auto value) { curl.setopt(easy.get(), option, value); };
+  set(kUrl, wanted.url.c_str());
+  set(kUserAgent, "gyrus");
+  set(kErrorBuffer, static_cast<char*>(message));
+  set(kWriteFunction, &on_bytes);
+  set(kWriteData, &receiver);
+  set(kProgressFunction, &on_progress);
+  set(kNoProgress, 0L);
+  set(kNoSignal, 1L);
+  set(kFailOnError, 1L);
+  set(kFollowLocation, 1L);
+  set(kMaxRedirects, 10L);
+  set(kProtocols, kHttpAndHttps);
+  set(kRedirectProtocols, kHttpAndHttps);
+  set(kConnectTimeout, 20L);  // seconds
+  set(kLowSpeedLimit, 1L);    // bytes a second …
+  set(kLowSpeedTime, 30L);    // … for so long count as a cut connection
+  if (have > 0) set(kResumeFrom, static_cast<int64_t>(have));
+  Attempt done;
+  done.result = curl.perform(easy.get());
+  curl.getinfo(easy.get(), kResponseCode, &done.status);
+  done.too_long = receiver.too_long;
+  done.disk_failed = std::fflush(file.get()) != 0 || std::ferror(file.get()) != 0;
+  done.what = message[0] ? message : curl.text(done.result);
+  if (done.result == kOk && receiver.bytes < wanted.bytes) {
+    done.result = kPartialFile;
+    done.what = cat("ends after ", receiver.bytes, " of ", wanted.bytes, " bytes");
+  }
+  return done;
+}
+
+bool may_pass(const Attempt& attempt) {
+  switch (attempt.result) {
+    case kCannotConnect:
+    case kPartialFile:
+    case kTimeout:
+    case kRangeError:
+    case kEmptyReply:
+    case kSendError:
+    case kReceiveError: return true;
+    case kHttpError: return attempt.status == 408 || attempt.status == 429 || attempt.status >= 500;
+    default: return false;
+  }
+}
+
+void pause(std::chrono::milliseconds time) {
+  constexpr std::chrono::milliseconds kStep{50};
+  for (; time.count() > 0; time -= kStep) {
+    check_interrupted();
+    std::this_thread::sleep_for(kStep);
+  }
+}
+
+}  // namespace
+
+void download(const Download& wanted) {
+  const Curl curl = load_curl();
+  std::chrono::milliseconds wait = kFirstPause;
+  for (int tries = 1;; ++tries, wait *= 2) {
+    const Attempt done = attempt(curl, wanted);
+    check_interrupted();
+    if (done.disk_failed) fail(ErrorCode::Io, wanted.path, "cannot be written: is the disk full?");
+    if (done.too_long) {
+      fs::remove(wanted.path);
+      fail(ErrorCode::InvalidModel, wanted.url, "is longer than the ", wanted.bytes,
+           " bytes that gyrus knows: it is not the file expected, and was not kept");
+    }
+    if (done.result == kOk) return;
+    // A server that cannot send the rest alone sends all of it.
+    if (done.result == kRangeError) fs::remove(wanted.path);
+    if (!may_pass(done) || tries > kRetries)
+      fail(ErrorCode::Io, wanted.url, "cannot be downloaded (", tries, tries == 1 ? " try): " : " tries): ", done.what);
+    whisper(cat("[", wanted.url, "] ", done.what, "; trying again in ", wait.count(), " ms"));
+    pause(wait);
+  }
+}
+
+}  // namespace gyrus::cli
