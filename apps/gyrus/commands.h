@@ -13,5 +13,8 @@ void add_devices(CLI::App& app);
 void add_conform(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_models(CLI::App& app);
+void add_manual(CLI::App& app);  // completion and man, which tell of all the others
+// Ends the help of every command with examples. After the commands.
+void add_examples(CLI::App& app);
 
 }  // namespace gyrus::cli

@@ -31,6 +31,8 @@ int run(int argc, char** argv) {
   add_devices(app);
   add_demo(app);
   add_models(app);
+  add_manual(app);
+  add_examples(app);
   add_shared_flags(app);
   try {
     app.parse(argc, argv);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 namespace gyrus::cli {
 namespace {
@@ -14,7 +15,10 @@ constexpr std::chrono::milliseconds kRedraw{60};
 
 }  // namespace
 
-ProgressBar::ProgressBar(bool wanted) : active_(wanted && isatty(STDERR_FILENO) == 1) {}
+ProgressBar::ProgressBar(bool wanted) {
+  const char* const terminal = std::getenv("TERM");
+  active_ = wanted && isatty(STDERR_FILENO) == 1 && !(terminal && std::string(terminal) == "dumb");
+}
 
 void ProgressBar::show(double fraction, const std::string& what) {
   if (!active_) return;

@@ -1,0 +1,46 @@
+#include <cstdio>
+
+#include "commands.h"
+#include "outline.h"
+
+namespace gyrus::cli {
+namespace {
+
+// Of commands that have no examples in their own files.
+struct Examples {
+  const char* command;
+  const char* text;
+};
+constexpr Examples kExamples[] = {
+    {"conform", "  gyrus conform scan.mgz conformed.nii.gz\n  gyrus conform bold.nii.gz first.nii.gz --volume 0"},
+    {"plan", "  gyrus plan mindgrab --size 256 --limits default\n  gyrus plan mindgrab --dump kernels -o plan.json"},
+    {"info", "  gyrus info mindgrab\n  gyrus info models/model18cls --size 128 --json"},
+    {"devices", "  gyrus devices\n  gyrus devices --json"},
+    {"tune", "  gyrus tune mindgrab --size 256"},
+    {"demo", "  gyrus demo\n  gyrus demo --size 64 --out demo"},
+    {"completion",
+     "  source <(gyrus completion bash)\n"
+     "  gyrus completion zsh > \"${fpath[1]}/_gyrus\"\n"
+     "  gyrus completion fish > ~/.config/fish/completions/gyrus.fish"},
+    {"man", "  gyrus man | man -l -\n  gyrus man > /usr/local/share/man/man1/gyrus.1"},
+};
+
+}  // namespace
+
+void add_manual(CLI::App& app) {
+  CLI::App* completion = app.add_subcommand("completion", "Print a completion script for a shell");
+  auto shell = std::make_shared<std::string>();
+  completion->add_option("SHELL", *shell, "The shell")->check(CLI::IsMember({"bash", "zsh", "fish"}))->required();
+  completion->callback([&app, shell] { std::fputs(completion_script(outline_of(app), *shell).c_str(), stdout); });
+  CLI::App* man = app.add_subcommand("man", "Print the manual page");
+  man->callback([&app] { std::fputs(manual_page(outline_of(app), app.version()).c_str(), stdout); });
+}
+
+void add_examples(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands(nullptr))
+    for (const Examples& examples : kExamples)
+      if (command->get_name() == examples.command && command->get_footer() == app.get_footer())  // inherited
+        command->footer(std::string("Examples:\n") + examples.text);
+}
+
+}  // namespace gyrus::cli
