@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kBlock = 4;    // voxels of the label grid a side
 constexpr int kMaxSamples = 6;   // a side, per voxel
+constexpr int kMaxCells = 8;     // voxels of the label grid that a voxel may cover a side, to be weighed exactly
 constexpr double kNudge = 1e-7;  // voxels; keeps samples that lie exactly between two voxels on one side of rounding
 
 // Which blocks of the label grid hold a single label, they and all blocks within a voxel's reach: most voxels of a head
@@ -85,7 +86,7 @@ std::vector<Vec3d> sample_offsets(const Affine& map) {
   int n[3];
   for (size_t i = 0; i < 3; ++i) {
     const double wanted = std::ceil(2 * length[i] - 1e-6);
-    n[i] = static_cast<int>(std::clamp(wanted, 2.0, static_cast<double>(kMaxSamples)));
+    n[i] = static_cast<int>(std::clamp(wanted, 3.0, static_cast<double>(kMaxSamples)));
   }
   std::vector<Vec3d> out;
   for (int k = 0; k < n[2]; ++k)
@@ -141,12 +142,74 @@ T vote(const T* labels, const Dims& dims, const Vec3d& centre, const std::vector
   return label[best];
 }
 
+// The label that fills most of a box whose sides lie along the label grid: its share of every voxel, exactly.
+template <class T>
+T heaviest(const T* labels, const Dims& dims, const Vec3d& centre, const Vec3d& half) {
+  int64_t first[3];
+  int cells[3];
+  double share[3][kMaxCells];
+  for (size_t a = 0; a < 3; ++a) {
+    const double lo = centre[a] - half[a] + 0.5, hi = centre[a] + half[a] + 0.5;  // voxel i is [i, i+1)
+    first[a] = static_cast<int64_t>(std::floor(lo + kNudge));
+    cells[a] = std::clamp<int>(static_cast<int>(std::ceil(hi - kNudge) - static_cast<double>(first[a])), 1, kMaxCells);
+    for (int i = 0; i < cells[a]; ++i) {
+      const double begin = static_cast<double>(first[a] + i);
+      share[a][i] = std::min(hi, begin + 1) - std::max(lo, begin);
+    }
+  }
+  constexpr size_t kCandidates = kMaxCells * kMaxCells * kMaxCells;
+  T label[kCandidates];
+  double weight[kCandidates];
+  size_t count = 0;
+  for (int k = 0; k < cells[2]; ++k)
+    for (int j = 0; j < cells[1]; ++j)
+      for (int i = 0; i < cells[0]; ++i) {
+        const int64_t x = first[0] + i, y = first[1] + j, z = first[2] + k;
+        const bool inside = x >= 0 && y >= 0 && z >= 0 && x < dims[0] && y < dims[1] && z < dims[2];
+        const T found = inside ? labels[x + dims[0] * (y + dims[1] * z)] : T{0};
+        size_t c = 0;
+        while (c < count && label[c] != found) ++c;
+        if (c == count) {
+          label[count] = found;
+          weight[count++] = 0;
+        }
+        weight[c] += share[0][i] * share[1][j] * share[2][k];
+      }
+  const T own = nearest(labels, dims, centre);
+  size_t best = 0;
+  const auto better = [&](size_t a, size_t b) {
+    if (std::abs(weight[a] - weight[b]) > kNudge) return weight[a] > weight[b];
+    if ((label[a] == own) != (label[b] == own)) return label[a] == own;
+    return label[a] < label[b];
+  };
+  for (size_t i = 1; i < count; ++i)
+    if (better(i, best)) best = i;
+  return label[best];
+}
+
+// Half the sides of a target voxel along the axes of the label grid; none where it is turned against that grid or
+// covers too many of its voxels.
+bool aligned_halves(const Affine& map, Vec3d& half) {
+  for (int row = 0; row < 3; ++row) {
+    double sum = 0, largest = 0;
+    for (int column = 0; column < 3; ++column) {
+      sum += std::abs(map(row, column));
+      largest = std::max(largest, std::abs(map(row, column)));
+    }
+    if (sum - largest > 1e-4 * largest || largest > kMaxCells - 2) return false;
+    half[static_cast<size_t>(row)] = largest / 2;
+  }
+  return true;
+}
+
 template <class T>
 void restore_into(const Volume& labels, const Affine& map, Volume& out) {
   const T* in = labels.as<T>();
   const Dims dims = labels.dims;
   const std::vector<Vec3d> offsets = sample_offsets(map);
-  double widest = 0;
+  Vec3d half{};
+  const bool aligned = aligned_halves(map, half);
+  double widest = std::max({half[0], half[1], half[2]});
   for (const Vec3d& offset : offsets)
     for (double v : offset) widest = std::max(widest, std::abs(v));
   const UniformBlocks<T> uniform(in, dims, static_cast<int64_t>(std::ceil(widest)) + 1);
@@ -166,6 +229,7 @@ void restore_into(const Volume& labels, const Affine& map, Volume& out) {
           i[a] = inside ? static_cast<int64_t>(p[a] + 0.5) : 0;
         }
         to[x] = inside && uniform.at(i[0], i[1], i[2]) ? in[i[0] + dims[0] * (i[1] + dims[1] * i[2])]
+                : aligned                              ? heaviest(in, dims, p, half)
                                                        : vote(in, dims, p, offsets);
       }
     }

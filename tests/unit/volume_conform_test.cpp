@@ -199,10 +199,9 @@ TEST(Restore, EqualsVotingWithoutShortCuts) {
     for (int64_t y = 0; y < 34; ++y)
       for (int64_t x = 0; x < 30; ++x) {
         int votes[kTissues] = {};
-        for (int s = 0; s < 8; ++s) {
-          const Vec3d p = map_point(
-              map, {static_cast<double>(x) + (s & 1) * 0.5 - 0.25, static_cast<double>(y) + (s / 2 & 1) * 0.5 - 0.25,
-                    static_cast<double>(z) + s / 4 * 0.5 - 0.25});
+        for (int s = 0; s < 27; ++s) {
+          const auto sample = [](int64_t voxel, int i) { return static_cast<double>(voxel) + (i - 1) / 3.0; };
+          const Vec3d p = map_point(map, {sample(x, s % 3), sample(y, s / 3 % 3), sample(z, s / 9)});
           int64_t q[3];
           bool inside = true;
           for (size_t i = 0; i < 3; ++i) {
@@ -214,6 +213,21 @@ TEST(Restore, EqualsVotingWithoutShortCuts) {
         const int best = *std::max_element(votes, votes + kTissues);
         ASSERT_EQ(votes[got.as<uint8_t>()[got.index(x, y, z)]], best);
       }
+}
+
+TEST(Restore, WeighsExactlyWhereAxesAreParallel) {
+  // Target voxels of 0.75 of the label grid's, shifted by a quarter: shares of both neighbours are known.
+  Volume labels({4, 1, 1}, VoxelType::U8);
+  const uint8_t values[] = {1, 2, 2, 3};
+  std::copy(values, values + 4, labels.as<uint8_t>());
+  set_affine(labels, Affine{});
+  Volume grid({4, 1, 1}, VoxelType::U8);
+  Affine affine;
+  affine.rows[0] = {0.75, 0, 0, 0.125};  // voxel x covers [0.75 x - 0.25, 0.75 x + 0.5) of centres -0.5 … 3.5
+  set_affine(grid, affine);
+  const Volume got = restore_labels(labels, grid);
+  const uint8_t want[] = {1, 2, 2, 2};  // [-0.25,0.5] 1; [0.5,1.25] 2; [1.25,2] 2; [2,2.75] 0.5 of 2, 0.25 of 3
+  for (int64_t x = 0; x < 4; ++x) EXPECT_EQ(got.as<uint8_t>()[x], want[x]) << x;
 }
 
 TEST(Restore, RefusesOtherTypes) {
