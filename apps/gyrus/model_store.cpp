@@ -242,7 +242,10 @@ std::string fetch_model(const std::string& name, const FetchOptions& options) {
   fs::create_directories(parts, failed);
   if (failed) fail(ErrorCode::Io, parts.string(), "cannot be made: ", failed.message());
   const FolderLock lock(parts);
-  if (is_there()) return folder.string();
+  if (is_there()) {  // another process was faster
+    fs::remove(parts, failed);
+    return folder.string();
+  }
   if (!options.quiet) say(cat("[", name, "] fetching ", bytes_text(model->bytes()), " from ", source));
   try {
     bring_files(*model, source, parts, options.quiet);
