@@ -29,6 +29,7 @@ int run(int argc, char** argv) {
   add_plan(app);
   add_info(app);
   add_devices(app);
+  add_tune(app);
   add_demo(app);
   add_models(app);
   add_manual(app);

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/limits.h"
 #include "engine/text.h"
+#include "engine/tuner.h"
 
 namespace gyrus {
 namespace {
@@ -15,7 +16,11 @@ Compiled compile_as(const Model& model, const Shape& spatial, const NetworkOptio
   Compiled out;
   out.before = network_graph(model, spatial, network);
   out.after = optimize(out.before, precision, observer);
-  out.plan = make_plan(out.after, target.limits, target.tuning);
+  PlanOptions tuning = target.tuning;
+  if (!target.device.empty())
+    if (const auto kept = kept_tuning(tuning_key(target.device, out.after, target.limits), tuning.conv))
+      tuning.conv = *kept;
+  out.plan = make_plan(out.after, target.limits, tuning);
   return out;
 }
 
@@ -47,6 +52,7 @@ Target default_target() { return {"a device with WebGPU's default limits", defau
 
 Target target_of(const AdapterInfo& adapter, const std::optional<Limits>& limits) {
   Target target{adapter.name, adapter.limits, {}, adapter.memory_bytes};
+  target.device = cat(adapter.name, ", ", adapter.driver, ", ", adapter.backend);
   if (adapter.type == AdapterType::Software) target.tuning = software_options();
   if (limits) target.limits = intersect(*limits, adapter.limits);
   return target;

@@ -22,6 +22,7 @@ struct Target {
   Limits limits;
   PlanOptions tuning;
   std::optional<uint64_t> memory_bytes;
+  std::string device{};  // adapter and driver, under which tunings are kept; empty: none are looked for
 };
 
 // The specification's default limits, of no device in particular.
