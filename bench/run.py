@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """gyrus and every peer that is installed, on the same volume in the same run: `make bench`.
 
-    bench/run.py [--programs DIR] [--data DIR] [--only NAME,…] [--size 48|64|256] [--quick] [--skip-ops] [--out FILE]
+    bench/run.py [--programs DIR] [--data DIR] [--only NAME,…] [--size 48|64|256] [--seconds S] [--quick]
+                 [--skip-ops] [--out FILE]
 
 DIR of --programs holds the benchmark programs (build/release/bench, or a bundle); DIR of --data the models and volumes
 (shared/data/README.md of the test data). On a software adapter the volume is a crop, else the whole 256^3 scan. Prints
@@ -105,7 +106,8 @@ def run_peer(name, arguments, volume, reference, folder):
     results = os.path.join(folder, name + ".json")
     script = os.path.join(ROOT, "bench", "peers", PEERS[name])
     command = [python, "-B", script, volume, os.path.join(arguments.data, "models"), "--json", results, "--repeat",
-               str(arguments.repeat), "--budget", str(arguments.budget), "--modes", arguments.modes]
+               str(arguments.repeat), "--budget", str(arguments.budget), "--modes", arguments.modes, "--total",
+               str(max(0.0, arguments.seconds - (time.time() - arguments.started)))]
     command += ["--reference", reference] if reference else []
     command += ["--only", arguments.only] if arguments.only else []
     return call(command, results, name)
@@ -153,6 +155,7 @@ def parse_arguments():
     parser.add_argument("--repeat", type=int)
     parser.add_argument("--modes", default="eager_f32,compile_f32,eager_f16,compile_f16", help="of PyTorch")
     parser.add_argument("--budget", type=float, default=120, help="seconds for one mode of one model of a peer")
+    parser.add_argument("--seconds", type=float, default=3600, help="in all; peers begin nothing after it")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_MODELS} and fewer shapes")
     parser.add_argument("--skip-ops", action="store_true", help="only the models")
     parser.add_argument("--out", default=os.path.join(ROOT, "build", "bench-results.json"))
@@ -163,42 +166,52 @@ def parse_arguments():
     return arguments
 
 
-def run_models(arguments, software, folder):
+def find_data(arguments):
     candidates = [arguments.data, os.environ.get("GYRUS_TEST_DATA"), os.path.join(ROOT, "..", "shared", "data"),
                   os.path.join(ROOT, "local", "data")]
-    arguments.data = next((c for c in candidates if c and os.path.isdir(os.path.join(c, "models"))), None)
-    if not arguments.data:
-        print("bench: no models; set GYRUS_TEST_DATA to a folder with models/ and volumes/")
-        return {}
-    size = arguments.size or (48 if software else 256)
-    arguments.repeat = arguments.repeat or (3 if software else 5)
-    volume, reference = prepare_input(arguments.data, size, folder)
-    runs = {"gyrus": run_gyrus(arguments, volume, reference, folder)}
-    for name in PEERS:
-        runs[name] = run_peer(name, arguments, volume, reference, folder)
-    print_ratios(runs)
-    return runs
+    return next((c for c in candidates if c and os.path.isdir(os.path.join(c, "models"))), None)
 
 
-def main():
-    arguments = parse_arguments()
-    started = time.time()
-    shown = subprocess.run([os.path.join(arguments.programs, "models"), "--adapter"], capture_output=True, text=True)
-    if shown.returncode != 0:
-        sys.exit(f"bench: {shown.stderr.strip()}")
-    adapter = json.loads(shown.stdout.strip().splitlines()[-1])
-    software = adapter["type"] == "software"
-    print(f"bench: {adapter['device']}")
-    report = {"adapter": adapter}
-    with tempfile.TemporaryDirectory() as folder:
-        report["runs"] = run_models(arguments, software, folder)
-        for program in () if arguments.skip_ops else ("ops", "scaling"):
-            report[program] = run_program(program, arguments, folder)
-    report["seconds"] = time.time() - started
+def save(arguments, report):
+    """After every stage, so that what is done survives whatever comes."""
+    report["seconds"] = time.time() - arguments.started
     os.makedirs(os.path.dirname(os.path.abspath(arguments.out)), exist_ok=True)
     with open(arguments.out + ".part", "w") as file:
         json.dump(report, file, indent=1)
     os.replace(arguments.out + ".part", arguments.out)
+
+
+def run_all(arguments, software, report, folder):
+    """gyrus, then its ops and scaling, then the peers, which take longest."""
+    runs = report["runs"] = {}
+    arguments.data = find_data(arguments)
+    if arguments.data:
+        arguments.repeat = arguments.repeat or (3 if software else 5)
+        volume, reference = prepare_input(arguments.data, arguments.size or (48 if software else 256), folder)
+        runs["gyrus"] = run_gyrus(arguments, volume, reference, folder)
+        save(arguments, report)
+    else:
+        print("bench: no models; set GYRUS_TEST_DATA to a folder with models/ and volumes/")
+    for program in () if arguments.skip_ops else ("ops", "scaling"):
+        report[program] = run_program(program, arguments, folder)
+        save(arguments, report)
+    for name in PEERS if arguments.data else ():
+        runs[name] = run_peer(name, arguments, volume, reference, folder)
+        save(arguments, report)
+    print_ratios(runs)
+
+
+def main():
+    arguments = parse_arguments()
+    arguments.started = time.time()
+    shown = subprocess.run([os.path.join(arguments.programs, "models"), "--adapter"], capture_output=True, text=True)
+    if shown.returncode != 0:
+        sys.exit(f"bench: {shown.stderr.strip()}")
+    adapter = json.loads(shown.stdout.strip().splitlines()[-1])
+    print(f"bench: {adapter['device']}")
+    report = {"adapter": adapter}
+    with tempfile.TemporaryDirectory() as folder:
+        run_all(arguments, adapter["type"] == "software", report, folder)
     print(f"\nbench: {arguments.out}, {report['seconds']:.0f} s")
     return 0
 

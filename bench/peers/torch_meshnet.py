@@ -2,7 +2,7 @@
 """PyTorch on the same networks and the same volume: eager and compiled, f32 (TF32 off) and f16.
 
     torch_meshnet.py VOLUME MODELS_DIR [--only NAME,…] [--modes eager_f32,compile_f32,eager_f16,compile_f16]
-                     [--reference DIR] [--repeat N] [--budget SECONDS] [--json FILE] [--dry-run]
+                     [--reference DIR] [--repeat N] [--budget SECONDS] [--total SECONDS] [--json FILE] [--dry-run]
 
 Times the network and its argmax with the input already on the device: warm-ups, then the median of N runs. What fails
 (no memory, no compiler, out of its budget of seconds) is reported and the next one is tried. --dry-run needs no torch:
@@ -116,28 +116,32 @@ def release(torch, device):
         torch.cuda.empty_cache()
 
 
-def run_modes(torch, device, name, arguments, voxels):
-    layers = files.load_model(os.path.join(arguments.models, name))
-    image = files.normalized(name, voxels)
-    want = files.reference_labels(arguments.reference, name, voxels.shape)
-    for mode in arguments.modes:
-        record = {"peer": "torch " + mode[: mode.index("_")], "model": name, "precision": mode[-3:]}
-        if device == "cpu" and mode.endswith("f16"):
-            continue  # PyTorch has no fast half precision there
-        try:
-            numbers, labels = within(arguments.budget,
-                                     lambda: measure(torch, device, layers, image, mode, arguments.repeat))
-            record.update(numbers)
-            record["foreground"] = int((labels != 0).sum())
-            record["different"] = -1 if want is None else int((labels != want).sum())
-            print(f"{name:18} {mode:12} {record['ms']:9.2f} ms ({record['min_ms']:.2f} to {record['max_ms']:.2f}), "
-                  f"first {record['first_s']:.1f} s, {record['different']} labels differ", flush=True)
-        except (Exception, OutOfTime) as error:  # a peer that fails is a result
-            lines = str(error).strip().splitlines()
-            record["error"] = f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
-            print(f"{name:18} {mode:12} failed: {record['error']}", flush=True)
-        yield record
-        release(torch, device)
+def tasks_of(names, modes):
+    """(model, mode), what matters most first: all of the first model, then f32, then f16."""
+    pairs = [(name, mode) for name in names for mode in modes]
+    return sorted(pairs, key=lambda pair: pair[0] != names[0] and pair[1].endswith("f16"))
+
+
+def run_task(torch, device, name, mode, arguments, voxels):
+    """The record of one model in one mode; what fails is a result too."""
+    record = {"peer": "torch " + mode[: mode.index("_")], "model": name, "precision": mode[-3:]}
+    try:
+        layers = files.load_model(os.path.join(arguments.models, name))
+        image = files.normalized(name, voxels)
+        numbers, labels = within(arguments.budget,
+                                 lambda: measure(torch, device, layers, image, mode, arguments.repeat))
+        want = files.reference_labels(arguments.reference, name, voxels.shape)
+        record.update(numbers)
+        record["foreground"] = int((labels != 0).sum())
+        record["different"] = -1 if want is None else int((labels != want).sum())
+        print(f"{name:18} {mode:12} {record['ms']:9.2f} ms ({record['min_ms']:.2f} to {record['max_ms']:.2f}), "
+              f"first {record['first_s']:.1f} s, {record['different']} labels differ", flush=True)
+    except (Exception, OutOfTime) as error:
+        lines = str(error).strip().splitlines()
+        record["error"] = f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
+        print(f"{name:18} {mode:12} failed: {record['error']}", flush=True)
+    release(torch, device)
+    return record
 
 
 def dry_run(arguments, voxels, names):
@@ -166,6 +170,7 @@ def parse_arguments():
     parser.add_argument("--reference", default="")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--budget", type=float, default=120, help="seconds for one mode of one model")
+    parser.add_argument("--total", type=float, default=3600, help="seconds after which no further mode is begun")
     parser.add_argument("--json", default="")
     parser.add_argument("--dry-run", action="store_true")
     arguments = parser.parse_args()
@@ -191,12 +196,17 @@ def main():
     title = torch.cuda.get_device_name() if device == "cuda" else "CPU"
     print(f"PyTorch {torch.__version__} on {title}, volume {'x'.join(map(str, voxels.shape))}", flush=True)
     result = {"version": torch.__version__, "device": title, "shape": list(voxels.shape), "results": []}
-    for name in names:
-        for record in run_modes(torch, device, name, arguments, voxels):
-            result["results"].append(record)
-            if arguments.json:  # after each, so that what is done survives whatever comes
-                with open(arguments.json, "w") as file:
-                    json.dump(result, file, indent=1)
+    started = time.time()
+    for name, mode in tasks_of(names, arguments.modes):
+        if device == "cpu" and mode.endswith("f16"):
+            continue  # PyTorch has no fast half precision there
+        if time.time() - started > arguments.total:
+            print(f"{name:18} {mode:12} not run: no time left", flush=True)
+            continue
+        result["results"].append(run_task(torch, device, name, mode, arguments, voxels))
+        if arguments.json:  # after each, so that what is done survives whatever comes
+            with open(arguments.json, "w") as file:
+                json.dump(result, file, indent=1)
     return 0
 
 
