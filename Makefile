@@ -1,7 +1,8 @@
 # gyrus: everything from a bare clone. `make demo` and `make test` do all set-up by themselves.
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 5
-ASAN_TESTS = unit_|conformance_runtime|conformance_ops
+ASAN_TESTS = unit_(graph|ops|import|passes|plan|volume)|conformance_runtime|conformance_ops
+ASAN_TARGETS = unit_graph unit_ops unit_import unit_passes unit_plan unit_volume conformance_runtime conformance_ops
 GYRUS = build/release/bin/gyrus
 # lavapipe asks for a runtime folder and warns without one.
 export XDG_RUNTIME_DIR ?= /tmp
@@ -26,13 +27,13 @@ demo: setup
 test: test-release test-asan test-fuzz
 
 test-release: build
-	ctest --test-dir build/release --output-on-failure
+	ctest --test-dir build/release --output-on-failure -j $(JOBS)
 
 # The sanitizers over everything that needs no GPU, the runtime, and the op table.
 test-asan: setup
 	@cmake --preset asan >/dev/null
-	@cmake --build --preset asan -j $(JOBS)
-	ctest --test-dir build/asan --output-on-failure -R '^($(ASAN_TESTS))'
+	@cmake --build --preset asan -j $(JOBS) --target $(ASAN_TARGETS)
+	ctest --test-dir build/asan --output-on-failure -j $(JOBS) -R '^($(ASAN_TESTS))$$'
 
 test-fuzz: setup
 	scripts/fuzz.sh $(FUZZ_SECONDS)
