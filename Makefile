@@ -27,7 +27,7 @@ demo: setup
 test: test-release test-asan test-fuzz
 
 test-release: build
-	ctest --test-dir build/release --output-on-failure -j $(JOBS)
+	ctest --test-dir build/release --output-on-failure
 
 # The sanitizers over everything that needs no GPU, and the runtime. (The op table is clean too, but for 48 bytes a
 # pipeline that Mesa's software driver keeps; run it with ASAN_OPTIONS=detect_leaks=0.)
