@@ -21,6 +21,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/limits.h"
 #include "core/tensor.h"
 #include "plan/check.h"
 #include "plan/plan.h"
@@ -61,23 +62,6 @@ const char* text_of(const Name<Enum> (&names)[N], Enum value) {
   for (const auto& name : names)
     if (name.value == value) return name.text;
   invalid("a value without a name");
-}
-
-// Calls visit(name, member) for every limit, with `limits` const or not.
-template <class L, class Visit>
-void each_limit(L& limits, Visit&& visit) {
-  visit("maxBufferSize", limits.max_buffer_size);
-  visit("maxStorageBufferBindingSize", limits.max_storage_buffer_binding_size);
-  visit("maxUniformBufferBindingSize", limits.max_uniform_buffer_binding_size);
-  visit("maxStorageBuffersPerShaderStage", limits.max_storage_buffers_per_shader_stage);
-  visit("minStorageBufferOffsetAlignment", limits.min_storage_buffer_offset_alignment);
-  visit("minUniformBufferOffsetAlignment", limits.min_uniform_buffer_offset_alignment);
-  visit("maxComputeWorkgroupsPerDimension", limits.max_compute_workgroups_per_dimension);
-  visit("maxComputeInvocationsPerWorkgroup", limits.max_compute_invocations_per_workgroup);
-  visit("maxComputeWorkgroupSizeX", limits.max_compute_workgroup_size_x);
-  visit("maxComputeWorkgroupSizeY", limits.max_compute_workgroup_size_y);
-  visit("maxComputeWorkgroupSizeZ", limits.max_compute_workgroup_size_z);
-  visit("maxComputeWorkgroupStorageSize", limits.max_compute_workgroup_storage_size);
 }
 
 template <class F, class Visit>
@@ -272,7 +256,7 @@ void read(const Json& json, const std::string& where, std::vector<T>& items) {
 void read(const Json& json, const std::string& where, Limits& limits) {
   Object object(json, where);
   std::set<std::string> keys;
-  each_limit(limits, [&](const char* key, auto& value) {
+  visit_limits(limits, [&](const char* key, auto& value) {
     keys.insert(key);
     read(object.at(key), object.path(key), value);
   });
@@ -373,7 +357,7 @@ Json parse_strictly(const std::string& text) {
 std::string to_json(const Plan& plan) {
   try {
     Json needs, features;
-    each_limit(plan.needs, [&](const char* key, auto value) { needs[key] = value; });
+    visit_limits(plan.needs, [&](const char* key, auto value) { needs[key] = value; });
     each_feature(plan.features, [&](const char* key, bool value) { features[key] = value; });
     std::string text = cat("{\n\"format\": \"", kFormat, "\"");
     text += ",\n\"precision\": " + Json(plan.precision).dump();
