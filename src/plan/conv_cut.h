@@ -13,8 +13,6 @@
 
 namespace gyrus {
 
-inline constexpr uint64_t kVec4Bytes = 16;
-
 struct PlaneRange {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }

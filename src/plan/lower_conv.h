@@ -7,6 +7,8 @@
 
 namespace gyrus {
 
+inline constexpr uint64_t kVec4Bytes = 16;
+
 // A convolution brought to three axes: planes are cut along the first, the slowest. One and two spatial axes become
 // [L,1,1] and [H,1,W], so that windows always cut the slowest axis there is.
 struct ConvGeometry {

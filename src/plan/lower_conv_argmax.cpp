@@ -9,7 +9,6 @@ namespace gyrus {
 namespace {
 
 constexpr int64_t kMostQuads = 16;  // of input channels; more would not stay in registers
-constexpr uint64_t kVec4Bytes = 16;
 
 class ConvArgmaxEmitter {
  public:

@@ -8,7 +8,6 @@
 namespace gyrus {
 namespace {
 
-constexpr uint64_t kVec4Bytes = 16;
 constexpr uint64_t kUnitsPerLane = 16;  // that one lane of norm_partials reads
 
 // A workgroup whose stages of `bytes` for each lane fit the workgroup's memory.
