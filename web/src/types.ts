@@ -1,0 +1,186 @@
+// What the parts of the package say to each other. Errors are thrown as GyrusError (errors.ts) everywhere.
+
+// ---- devices ----
+
+// The limits a plan depends on, named as in the WebGPU specification; the planner's input.
+export interface PlanLimits {
+  maxBufferSize: number;
+  maxStorageBufferBindingSize: number;
+  maxUniformBufferBindingSize: number;
+  maxStorageBuffersPerShaderStage: number;
+  minStorageBufferOffsetAlignment: number;
+  minUniformBufferOffsetAlignment: number;
+  maxComputeWorkgroupsPerDimension: number;
+  maxComputeInvocationsPerWorkgroup: number;
+  maxComputeWorkgroupSizeX: number;
+  maxComputeWorkgroupSizeY: number;
+  maxComputeWorkgroupSizeZ: number;
+  maxComputeWorkgroupStorageSize: number;
+}
+
+export type Precision = "f32" | "f16";
+export type DType = "f32" | "f16" | "i32" | "u32" | "u8";
+
+// ---- the compiler (WASM) ----
+
+// A file of a model, named relative to the model's folder: "model.json", "model.pth", "colormap.json" …
+export interface NamedBytes {
+  name: string;
+  bytes: Uint8Array;
+}
+
+export interface LabelEntry {
+  value: number;
+  name: string;
+  colour: string; // "#rrggbb"
+}
+
+export interface LayerInfo {
+  name: string;
+  kind: string;
+  weightShape: number[];
+  parameters: number;
+  activation: string;
+  norm: string;
+}
+
+export interface ModelInfo {
+  name: string;
+  format: string;
+  classes: number;
+  inputChannels: number;
+  parameters: number;
+  receptiveField: number;
+  layers: LayerInfo[];
+  labels: LabelEntry[]; // from colormap.json, else default names and colours; entry 0 is the background
+}
+
+export interface PlanRequest {
+  spatial: [number, number, number]; // extents as the network sees them: Volume's tensorShape
+  input: "u8" | "f32"; // dtype of the image
+  clamp: boolean;
+  output: "labels" | "logits";
+  precision: Precision;
+  limits: PlanLimits;
+  software: boolean; // a CPU stands in for the GPU: other kernel shapes
+}
+
+// A plan in its two files, and its sums.
+export interface CompiledPlan {
+  json: string;
+  weights: Uint8Array;
+  peakBytes: number;
+  flops: number;
+}
+
+export type Normalize = "minmax" | "quantile" | "none";
+
+export interface VolumeInfo {
+  name: string;
+  dims: [number, number, number]; // x, y, z
+  spacing: [number, number, number]; // mm
+  type: string;
+  affine: number[]; // 12 numbers: the first three rows, voxel → RAS mm
+  conformed: boolean; // already 256³, 1 mm, u8, standard orientation: conform() would change nothing
+  notices: string[];
+}
+
+export interface LabelStatistics {
+  value: number;
+  name: string;
+  voxels: number;
+  mm3: number;
+  mean: number;
+  sd: number;
+  centroid: [number, number, number];
+}
+
+export interface Report {
+  labels: LabelStatistics[];
+  totalMm3: number;
+  greyMm3: number | null;
+  whiteMm3: number | null;
+  csfMm3: number | null;
+  warnings: string[];
+  json: string; // as the command line writes it
+  csv: string;
+}
+
+// ---- the executor ----
+
+export interface TensorValue {
+  dtype: DType;
+  shape: number[];
+  data: Uint8Array; // row-major bytes
+}
+
+export interface Progress {
+  fraction: number; // 0 to 1, never less than before
+  label: string; // of the last step done
+  step: number;
+  steps: number;
+  secondsLeft: number | null; // null until there is something to go by
+}
+
+export interface RunOptions {
+  signal?: AbortSignal;
+  onProgress?: (progress: Progress) => void;
+  captures?: boolean | string[]; // return the plan's captures, or those named
+  profile?: boolean; // GPU times of each step; needs timestamp-query
+}
+
+export interface RunResult {
+  outputs: Record<string, TensorValue>;
+  gpuMs: number | null;
+  wallMs: number;
+  profile: { label: string; kernel: string; ms: number }[];
+}
+
+// ---- the segmenter: the page's view of the worker ----
+
+export interface DeviceReport {
+  available: boolean;
+  why: string; // where not available: what to tell a person
+  adapter: string; // "nvidia / ampere / …", as far as the browser tells
+  software: boolean;
+  features: string[];
+  limits: Record<string, number>;
+}
+
+export type ModelSource =
+  | { kind: "url"; url: string } // a folder with a trailing slash, or one file of it
+  | { kind: "files"; name: string; files: NamedBytes[] };
+
+export interface SegmentOptions {
+  precision: "auto" | Precision;
+  normalize: Normalize;
+  largestComponent: boolean; // as the command line's option does
+  fillHoles: boolean;
+  signal?: AbortSignal;
+  onProgress?: (stage: string, progress: Progress) => void;
+  onNotice?: (line: string) => void; // decisions made for the person: f16 chosen, a smaller plan, a new device
+}
+
+export interface SegmentResult {
+  labels: LabelEntry[];
+  nativeLabels: Uint8Array; // a NIfTI file, uncompressed, on the scan's own grid
+  conformedLabels: Uint8Array; // a NIfTI file on the grid that the network saw
+  report: Report; // on the scan's own grid
+  plan: { precision: Precision; why: string; peakBytes: number; flops: number; kernels: number; steps: number };
+  seconds: { compile: number; run: number; gpu: number | null; total: number };
+  notices: string[];
+  device: DeviceReport;
+  onCpu: boolean;
+}
+
+// Speaks to the worker that holds compiler and executor. One scan and one model at a time; calls queue up.
+export interface Segmenter {
+  device(): Promise<DeviceReport>;
+  // Bytes of a NIfTI or MGH/MGZ file, gzip or not; resolves with what was read and a NIfTI to show.
+  openScan(name: string, bytes: ArrayBuffer): Promise<{ info: VolumeInfo; nifti: Uint8Array }>;
+  openModel(source: ModelSource): Promise<ModelInfo>;
+  segment(options: SegmentOptions): Promise<SegmentResult>;
+  // The scan with everything outside the labels set to zero, as the command line's brain output: a NIfTI file.
+  brain(): Promise<Uint8Array>;
+  close(): void;
+}
