@@ -148,17 +148,41 @@ export interface DeviceReport {
 }
 
 export type ModelSource =
-  | { kind: "url"; url: string } // a folder with a trailing slash, or one file of it
+  | { kind: "url"; url: string; files?: string[]; manifest?: ModelManifest } // a folder with a trailing slash, or a file
   | { kind: "files"; name: string; files: NamedBytes[] };
+
+// What a model's gyrus.json says, or the site's list knows of it (docs/models.md).
+export interface ModelManifest {
+  title: string;
+  normalize: string; // "minmax", "quantile:0.02,0.98", "none"
+  components: "keep" | "largest";
+  fillHoles: boolean;
+  licence: string;
+  citation: string;
+}
+
+// An entry of a site's models/index.json: {"models": [...]}; its files lie in models/NAME/.
+export interface SiteModel extends ModelManifest {
+  name: string;
+  classes: number;
+  bytes: number;
+  files: string[];
+}
 
 export interface SegmentOptions {
   precision: "auto" | Precision;
-  normalize: Normalize;
+  normalize: string; // as the command line's option: "minmax", "quantile[:lo,hi]", "none"
+  conform: boolean; // to 256³ at 1 mm, unless the scan is already so; false: the scan's own grid
   largestComponent: boolean; // as the command line's option does
   fillHoles: boolean;
   signal?: AbortSignal;
   onProgress?: (stage: string, progress: Progress) => void;
   onNotice?: (line: string) => void; // decisions made for the person: f16 chosen, a smaller plan, a new device
+}
+
+export interface OpenScan {
+  info: VolumeInfo;
+  nifti: Uint8Array; // to show: the scan on its own grid, uncompressed
 }
 
 export interface SegmentResult {
@@ -177,8 +201,8 @@ export interface SegmentResult {
 export interface Segmenter {
   device(): Promise<DeviceReport>;
   // Bytes of a NIfTI or MGH/MGZ file, gzip or not; resolves with what was read and a NIfTI to show.
-  openScan(name: string, bytes: ArrayBuffer): Promise<{ info: VolumeInfo; nifti: Uint8Array }>;
-  openModel(source: ModelSource): Promise<ModelInfo>;
+  openScan(name: string, bytes: ArrayBuffer): Promise<OpenScan>;
+  openModel(source: ModelSource): Promise<ModelInfo & { manifest: ModelManifest }>;
   segment(options: SegmentOptions): Promise<SegmentResult>;
   // The scan with everything outside the labels set to zero, as the command line's brain output: a NIfTI file.
   brain(): Promise<Uint8Array>;
