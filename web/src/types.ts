@@ -51,6 +51,13 @@ export interface ModelInfo {
   inputChannels: number;
   parameters: number;
   receptiveField: number;
+  title: string; // this and what follows: from gyrus.json, else what is known of the model by its name (docs/models.md)
+  description: string;
+  licence: string;
+  citation: string;
+  normalize: string; // "minmax", "quantile:0.02,0.98", "none"
+  largestComponent: boolean;
+  fillHoles: boolean;
   layers: LayerInfo[];
   labels: LabelEntry[]; // from colormap.json, else default names and colours; entry 0 is the background
 }
@@ -148,22 +155,13 @@ export interface DeviceReport {
 }
 
 export type ModelSource =
-  | { kind: "url"; url: string; files?: string[]; manifest?: ModelManifest } // a folder with a trailing slash, or a file
+  | { kind: "url"; url: string; files?: string[] } // a folder with a trailing slash, or a file
   | { kind: "files"; name: string; files: NamedBytes[] };
 
-// What a model's gyrus.json says, or the site's list knows of it (docs/models.md).
-export interface ModelManifest {
-  title: string;
-  normalize: string; // "minmax", "quantile:0.02,0.98", "none"
-  components: "keep" | "largest";
-  fillHoles: boolean;
-  licence: string;
-  citation: string;
-}
-
-// An entry of a site's models/index.json: {"models": [...]}; its files lie in models/NAME/.
-export interface SiteModel extends ModelManifest {
+// An entry of a site's models/index.json, {"models": [...]}; its files lie in models/NAME/.
+export interface SiteModel {
   name: string;
+  title: string;
   classes: number;
   bytes: number;
   files: string[];
@@ -202,7 +200,7 @@ export interface Segmenter {
   device(): Promise<DeviceReport>;
   // Bytes of a NIfTI or MGH/MGZ file, gzip or not; resolves with what was read and a NIfTI to show.
   openScan(name: string, bytes: ArrayBuffer): Promise<OpenScan>;
-  openModel(source: ModelSource): Promise<ModelInfo & { manifest: ModelManifest }>;
+  openModel(source: ModelSource): Promise<ModelInfo>;
   segment(options: SegmentOptions): Promise<SegmentResult>;
   // The scan with everything outside the labels set to zero, as the command line's brain output: a NIfTI file.
   brain(): Promise<Uint8Array>;
