@@ -1,155 +1,27 @@
 #include "manifest.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "volume/io.h"
 
 namespace gyrus::cli {
-namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
-
-// The models of brainchop (https://github.com/neuroneural/brainchop-models).
-struct Known {
-  const char* name;
-  const char* title;
-  const char* normalize;
-  const char* classes;     // "name, name …" where the folder has no colour map
-  bool largest_component;  // only where a class is one thing: most have a part in each hemisphere
-};
-constexpr Known kKnown[] = {
-    {"mindgrab", "Skull stripping for any contrast (MindGrab)", "quantile:0.02,0.98", "background,brain", true},
-    {"model5_gw_ae", "Grey and white matter, light", "minmax", "background,White Matter,Grey Matter", false},
-    {"model11_gw_ae", "Grey and white matter, large", "minmax", "background,White Matter,Grey Matter", false},
-    {"model18cls", "18 regions", "minmax", "", false},
-    {"model20chan3cls", "Grey and white matter, high accuracy", "quantile:0.02,0.98",
-     "background,White Matter,Grey Matter", false},
-    {"model21_104class", "104 regions of the FreeSurfer aparc atlas", "minmax", "", false},
-    {"model30chan18cls", "18 regions, high accuracy", "minmax", "", false},
-};
-constexpr const char* kKnownLicence = "MIT";
-constexpr const char* kKnownCitation =
-    "Masoud M, Hu F, Plis S. Brainchop: In-browser MRI volumetric segmentation and rendering. "
-    "Journal of Open Source Software 8(83), 5098, 2023. doi:10.21105/joss.05098";
-
-std::string read_text(const fs::path& path) {
-  const std::vector<std::byte> bytes = read_file(path.string());
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// The first colour map of the folder with one entry for each class.
-LabelTable colormap_of(const fs::path& folder, int64_t classes) {
-  std::vector<fs::path> found;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind("colormap", 0) == 0 && entry.path().extension() == ".json") found.push_back(entry.path());
-  }
-  std::sort(found.begin(), found.end());
-  for (const fs::path& path : found) {
-    LabelTable table = parse_colormap(read_text(path), path.string());
-    if (static_cast<int64_t>(table.entries.size()) == classes) return table;
-  }
-  return {};
-}
-
-LabelTable named_labels(const std::string& names, int64_t classes) {
-  LabelTable table = default_labels(classes);
-  std::istringstream in(names);
-  size_t i = 0;
-  for (std::string name; std::getline(in, name, ',') && i < table.entries.size(); ++i) table.entries[i].name = name;
-  return table;
-}
-
-std::string text_of(const Json& root, const char* key, const std::string& file) {
-  const auto found = root.find(key);
-  if (found == root.end()) return {};
-  if (!found->is_string()) fail(ErrorCode::InvalidModel, file, "\"", key, "\" is no text");
-  return found->get<std::string>();
-}
-
-bool flag_of(const Json& root, const char* key, const std::string& file) {
-  const auto found = root.find(key);
-  if (found == root.end()) return false;
-  if (!found->is_boolean()) fail(ErrorCode::InvalidModel, file, "\"", key, "\" is neither true nor false");
-  return found->get<bool>();
-}
-
-void read_labels(const Json& labels, const std::string& file, LabelTable& table) {
-  if (!labels.is_array() || labels.size() != table.entries.size())
-    fail(ErrorCode::InvalidModel, file, "\"labels\" is no list of ", table.entries.size(),
-         " names, one for each class");
-  for (size_t i = 0; i < labels.size(); ++i) {
-    if (!labels[i].is_string()) fail(ErrorCode::InvalidModel, file, "label ", i, " is no text");
-    table.entries[i].name = labels[i].get<std::string>();
-  }
-}
-
-Manifest parse_manifest(const std::string& text, const std::string& file, Manifest manifest) {
-  const Json root = Json::parse(text, nullptr, false);
-  if (!root.is_object()) fail(ErrorCode::InvalidModel, file, "is no JSON object");
-  static constexpr const char* kKeys[] = {"title",      "description", "normalize", "labels",
-                                          "components", "fill_holes",  "licence",   "citation"};
-  for (const auto& [key, value] : root.items())
-    if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys))
-      fail(ErrorCode::InvalidModel, file, "\"", key, "\" is no entry of a manifest; docs/models.md lists them");
-  manifest.title = text_of(root, "title", file);
-  manifest.description = text_of(root, "description", file);
-  manifest.licence = text_of(root, "licence", file);
-  manifest.citation = text_of(root, "citation", file);
-  const std::string normalize = text_of(root, "normalize", file);
-  if (!normalize.empty()) manifest.normalize = parse_normalize(normalize);
-  const std::string components = text_of(root, "components", file);
-  if (!components.empty() && components != "keep" && components != "largest")
-    fail(ErrorCode::InvalidModel, file, "\"components\" is neither \"keep\" nor \"largest\"");
-  manifest.largest_component = components == "largest";
-  manifest.fill_holes = flag_of(root, "fill_holes", file);
-  if (root.contains("labels")) read_labels(root["labels"], file, manifest.labels);
-  return manifest;
-}
-
-}  // namespace
 
 Manifest manifest_of(const Model& model) {
-  Manifest manifest;
-  manifest.name = model.name;
-  const fs::path path(model.path);
-  const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
-  manifest.labels = model.path.empty() ? LabelTable{} : colormap_of(folder, model.classes);
-  const bool has_colormap = !manifest.labels.entries.empty();
-  if (!has_colormap) manifest.labels = default_labels(model.classes);
-  if (!model.path.empty() && fs::exists(folder / "gyrus.json"))
-    return parse_manifest(read_text(folder / "gyrus.json"), (folder / "gyrus.json").string(), manifest);
-  for (const Known& known : kKnown) {
-    if (model.name != known.name) continue;
-    manifest.title = known.title;
-    manifest.normalize = parse_normalize(known.normalize);
-    if (!has_colormap) manifest.labels = named_labels(known.classes, model.classes);
-    manifest.largest_component = known.largest_component;
-    manifest.licence = kKnownLicence;
-    manifest.citation = kKnownCitation;
+  SideFiles files;
+  if (!model.path.empty()) {
+    const fs::path path(model.path);
+    std::error_code ignored;
+    for (const fs::directory_entry& entry :
+         fs::directory_iterator(fs::is_directory(path) ? path : path.parent_path(), ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (is_side_file(name)) files[name] = read_file(entry.path().string());
+    }
   }
-  return manifest;
-}
-
-KnownModel known_model(const std::string& name) {
-  for (const Known& known : kKnown)
-    if (name == known.name) return {known.title, kKnownLicence};
-  return {};
-}
-
-std::string normalize_text(const NormalizeOptions& options) {
-  switch (options.kind) {
-    case NormalizeKind::None: return "none";
-    case NormalizeKind::MinMax: return "minmax";
-    case NormalizeKind::Quantile: break;
-  }
-  return cat("quantile:", options.low, ",", options.high);
+  return gyrus::manifest_of(model, files);
 }
 
 std::string models_folder() {

@@ -53,4 +53,19 @@ Graph network_graph(const Model& model, const Shape& spatial, const NetworkOptio
   return graph;
 }
 
+NetworkOptions network_options(const Volume& volume, const NormalizeOptions& normalize, NetworkOutput output) {
+  NetworkOptions options;
+  options.input = volume.type == VoxelType::U8 && !volume.is_scaled() ? DType::U8 : DType::F32;
+  options.clamp = normalize.kind != NormalizeKind::None;
+  options.output = output;
+  return options;
+}
+
+Shape spatial_shape(const Model& model, const Volume& volume) {
+  if (model.spatial_rank != 3 || model.input_channels != 1)
+    fail(ErrorCode::Unsupported, model.name, "takes ", model.input_channels, " channels in ", model.spatial_rank,
+         " dimensions; segmentation needs one channel in three");
+  return {volume.dims[0], volume.dims[1], volume.dims[2]};
+}
+
 }  // namespace gyrus

@@ -101,14 +101,14 @@ StateDict read_weights(const Folder& folder, const std::string& name) {
   return read_torch_zip(folder.bytes(name), folder.subject(name));
 }
 
-int64_t count_parameters(const Step& step) {
+int64_t count_parameters(const NetworkStep& step) {
   const bool statistics = step.op == "batch_norm";  // mean and variance come first
   int64_t count = 0;
   for (size_t i = statistics ? 2 : 0; i < step.weights.size(); ++i) count += step.weights[i].tensor->size();
   return count;
 }
 
-LayerInfo describe_conv(const Step& step) {
+LayerInfo describe_conv(const NetworkStep& step) {
   LayerInfo info;
   info.name = step.label;
   info.weight_shape = step.weights[0].tensor->shape;
@@ -122,7 +122,7 @@ LayerInfo describe_conv(const Step& step) {
 }
 
 // A norm or an activation belongs to the layer that it alone reads, if that has none yet.
-bool joins_layer(const Step& step, const LayerInfo& layer, bool follows) {
+bool joins_layer(const NetworkStep& step, const LayerInfo& layer, bool follows) {
   if (!follows || layer.kind.rfind("conv", 0) != 0 || step.inputs.size() != 1 || !layer.activation.empty())
     return false;
   const bool norm = step.op == "batch_norm" || step.op == "group_norm";
@@ -132,7 +132,7 @@ bool joins_layer(const Step& step, const LayerInfo& layer, bool follows) {
 std::vector<LayerInfo> describe_layers(const Network& network) {
   std::vector<LayerInfo> layers;
   for (size_t i = 1; i < network.steps().size(); ++i) {
-    const Step& step = network.steps()[i];
+    const NetworkStep& step = network.steps()[i];
     if (step.op == "conv") {
       layers.push_back(describe_conv(step));
       continue;
@@ -159,7 +159,7 @@ int64_t receptive_field(const Network& network) {
   for (size_t axis = 0; axis < network.spatial_rank(); ++axis) {
     std::vector<double> reach(network.steps().size(), 1), jump(network.steps().size(), 1);
     for (size_t i = 1; i < network.steps().size(); ++i) {
-      const Step& step = network.steps()[i];
+      const NetworkStep& step = network.steps()[i];
       for (const size_t input : step.inputs) {
         reach[i] = std::max(reach[i], reach[input]);
         jump[i] = std::max(jump[i], jump[input]);

@@ -14,7 +14,7 @@ constexpr int64_t kMostChannels = 1 << 20;
 std::string layer(const std::string& label) { return "layer " + in_quotes(label); }
 
 // TensorFlow's "same": ceil(extent / stride) outputs, the odd zero after the last voxel.
-std::vector<int64_t> same_pads(const Step& step, const Shape& input, const Shape& weight) {
+std::vector<int64_t> same_pads(const NetworkStep& step, const Shape& input, const Shape& weight) {
   const std::vector<int64_t>& stride = step.attrs.integers("stride");
   const std::vector<int64_t>& dilation = step.attrs.integers("dilation");
   std::vector<int64_t> pads(2 * stride.size());
@@ -39,14 +39,14 @@ Network::Network(std::string subject, size_t spatial_rank, int64_t channels)
   if (channels < 1 || channels > kMostChannels) {
     fail(ErrorCode::InvalidModel, subject_, "an image of ", channels, " channels");
   }
-  Step image;
+  NetworkStep image;
   image.op = "input";
   image.label = "image";
   image.channels = channels;
   append(std::move(image));
 }
 
-size_t Network::append(Step step) {
+size_t Network::append(NetworkStep step) {
   steps_.push_back(std::move(step));
   output_ = steps_.size() - 1;
   return output_;
@@ -89,7 +89,7 @@ size_t Network::conv(size_t x, Convolution conv) {
   check_range(conv.label, "dilation", conv.dilation, spatial_rank_, 1);
   if (!conv.same_padding) check_range(conv.label, "padding", conv.pads, 2 * spatial_rank_, 0);
 
-  Step step;
+  NetworkStep step;
   step.op = "conv";
   step.label = conv.label;
   step.inputs = {x};
@@ -117,7 +117,7 @@ size_t Network::batch_norm(size_t x, const std::string& label, NamedTensor mean,
     fail(ErrorCode::InvalidModel, subject_, layer(label), ": weight ", in_quotes(variance.name),
          " holds a variance that is not positive");
   }
-  Step step;
+  NetworkStep step;
   step.op = "batch_norm";
   step.label = label;
   step.inputs = {x};
@@ -134,7 +134,7 @@ size_t Network::batch_norm(size_t x, const std::string& label, NamedTensor mean,
 }
 
 size_t Network::instance_norm(size_t x, const std::string& label, NamedTensor gamma, NamedTensor beta, double eps) {
-  Step step;
+  NetworkStep step;
   step.op = "group_norm";
   step.label = label;
   step.inputs = {x};
@@ -149,7 +149,7 @@ size_t Network::instance_norm(size_t x, const std::string& label, NamedTensor ga
 }
 
 size_t Network::activation(size_t x, const std::string& label, const std::string& op, Attrs attrs) {
-  Step step;
+  NetworkStep step;
   step.op = op;
   step.label = label;
   step.inputs = {x};
@@ -163,7 +163,7 @@ size_t Network::pad(size_t x, const std::string& label, std::vector<int64_t> pad
   // The op pads every axis, batch and channels included.
   pads.insert(pads.begin() + static_cast<std::ptrdiff_t>(spatial_rank_), 2, 0);
   pads.insert(pads.begin(), 2, 0);
-  Step step;
+  NetworkStep step;
   step.op = "pad";
   step.label = label;
   step.inputs = {x};
@@ -173,7 +173,7 @@ size_t Network::pad(size_t x, const std::string& label, std::vector<int64_t> pad
 }
 
 size_t Network::concat_channels(const std::vector<size_t>& inputs, const std::string& label) {
-  Step step;
+  NetworkStep step;
   step.op = "concat";
   step.label = label;
   step.inputs = inputs;
@@ -190,7 +190,7 @@ size_t Network::combine(const std::string& op, const std::vector<size_t>& inputs
     if (a != b && a != 1 && b != 1) {
       fail(ErrorCode::InvalidModel, subject_, layer(label), " joins ", a, " and ", b, " channels");
     }
-    Step step;
+    NetworkStep step;
     step.op = op;
     step.label = label;
     step.inputs = {result, inputs[i]};
@@ -214,7 +214,7 @@ Graph Network::build(const Shape& spatial) const {
   shape.insert(shape.end(), spatial.begin(), spatial.end());
   values.push_back(graph.add_input("image", {DType::F32, shape, Layout::Plain}));
   for (size_t i = 1; i < steps_.size(); ++i) {
-    const Step& step = steps_[i];
+    const NetworkStep& step = steps_[i];
     std::vector<ValueId> operands;
     for (const size_t input : step.inputs) operands.push_back(values[input]);
     for (const NamedTensor& weight : step.weights) {

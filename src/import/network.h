@@ -11,7 +11,7 @@
 
 namespace gyrus {
 
-struct Step {
+struct NetworkStep {
   std::string op;
   std::string label;
   std::vector<size_t> inputs;  // earlier steps
@@ -40,7 +40,7 @@ class Network {
   size_t image() const { return 0; }
   size_t spatial_rank() const { return spatial_rank_; }
   const std::string& subject() const { return subject_; }
-  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<NetworkStep>& steps() const { return steps_; }
   int64_t channels(size_t step) const { return steps_[step].channels; }
   size_t output() const { return output_; }
 
@@ -63,7 +63,7 @@ class Network {
   Graph build(const Shape& spatial) const;
 
  private:
-  size_t append(Step step);
+  size_t append(NetworkStep step);
   void check_vector(const std::string& label, const NamedTensor& tensor, int64_t length) const;
   void check_range(const std::string& label, const char* what, const std::vector<int64_t>& values, size_t count,
                    int64_t least) const;
@@ -71,7 +71,7 @@ class Network {
 
   std::string subject_;
   size_t spatial_rank_;
-  std::vector<Step> steps_;
+  std::vector<NetworkStep> steps_;
   size_t output_ = 0;
 };
 

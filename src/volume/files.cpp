@@ -11,6 +11,7 @@
 #include "volume/gzip.h"
 #include "volume/io.h"
 #include "volume/nifti.h"
+#include "volume/report.h"
 
 namespace gyrus {
 
@@ -124,6 +125,13 @@ void write_volume(const std::string& path, const Volume& volume, const WriteOpti
   std::vector<std::byte> bytes = encode_nifti(volume, options.labels ? kLabelIntent : 0);
   if (path == "-" || ends_with(path, ".gz")) bytes = gzip(bytes, options.gzip_level);
   write_file(path, bytes);
+}
+
+void write_report(const std::string& path, const Report& report) {
+  if (ends_with(path, ".json")) return write_file(path, report_json(report));
+  if (ends_with(path, ".csv")) return write_file(path, report_table(report, ','));
+  if (ends_with(path, ".tsv")) return write_file(path, report_table(report, '\t'));
+  fail(ErrorCode::InvalidInput, path, "a report is .json, .csv or .tsv");
 }
 
 }  // namespace gyrus

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "volume/io.h"
 
 namespace gyrus {
 
@@ -153,10 +152,6 @@ std::string field(std::string text, char separator) {
 
 double rounded(double value, double unit) { return std::round(value / unit) * unit; }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 }  // namespace
 
 Report make_report(const Volume& scan, const Volume& labels, const LabelTable& table) {
@@ -218,13 +213,6 @@ std::string report_table(const Report& report, char separator) {
     out += "\n";
   }
   return out;
-}
-
-void write_report(const std::string& path, const Report& report) {
-  if (ends_with(path, ".json")) return write_file(path, report_json(report));
-  if (ends_with(path, ".csv")) return write_file(path, report_table(report, ','));
-  if (ends_with(path, ".tsv")) return write_file(path, report_table(report, '\t'));
-  fail(ErrorCode::InvalidInput, path, "a report is .json, .csv or .tsv");
 }
 
 }  // namespace gyrus

@@ -1,0 +1,47 @@
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/network.h"
+#include "gyrus/segmenter.h"
+#include "passes/passes.h"
+#include "plan/planner.h"
+
+// From a model to a plan that fits a device. Needs no GPU: the web page compiles with the same code.
+
+namespace gyrus {
+
+// What a plan is made for: a device as the planner sees it.
+struct Target {
+  std::string name;
+  Limits limits;
+  PlanOptions tuning;
+  std::optional<uint64_t> memory_bytes;
+  std::string device{};  // adapter and driver, under which tunings are kept; empty: none are looked for
+  // The tuning kept for a graph that went through the passes, if there is one; may be empty.
+  std::function<std::optional<ConvTuning>(const Target&, const Graph&)> kept{};
+};
+
+// The specification's default limits, of no device in particular.
+Target default_target();
+
+// "f32", "f16" or "auto"; throws InvalidInput on anything else.
+PrecisionChoice parse_precision(const std::string& text);
+
+struct Compiled {
+  Graph before;  // as imported, with the normalisation in front and the argmax behind
+  Graph after;   // as planned
+  Plan plan;
+  std::vector<std::string> notices;  // what was decided for the user; one line each
+};
+
+// Called with the name of each pass and the graph that it made.
+using PassObserver = std::function<void(const std::string& pass, const Graph&)>;
+
+// Throws OverLimits when the plan needs more memory than the target has, saying what to try.
+Compiled compile(const Model& model, const Shape& spatial, const NetworkOptions& network, const Target& target,
+                 PrecisionChoice precision, const PassObserver& observer = {});
+
+}  // namespace gyrus
