@@ -1,0 +1,130 @@
+// Runs plans on a WebGPU device.
+
+import { DeviceState } from "./device-state.js";
+import { planLimits } from "./device.js";
+import { GyrusError } from "./errors.js";
+import { load, type LoadedPlan } from "./load.js";
+import { checkLimits } from "./plan-check.js";
+import type { Plan } from "./plan.js";
+import { checkInputs, chosenCaptures, Run } from "./run.js";
+import type { RunOptions, RunResult, TensorValue } from "./types.js";
+
+export interface ExecutorOptions {
+  /** How long a submission may hold the device, in ms; 50 unless given. */
+  submissionMs?: number;
+  /** Whether infinities and NaN in an output are an error; true unless given. */
+  checkFinite?: boolean;
+  /** Stops loading between its stages. */
+  signal?: AbortSignal;
+  /** Called after each kernel that is compiled. */
+  onCompiled?: (done: number, total: number) => void;
+}
+
+function cancelled(detail: string): GyrusError {
+  return new GyrusError("cancelled", `[run] cancelled ${detail}`);
+}
+
+/**
+ * A plan loaded on a device: memory allocated, weights uploaded, kernels compiled. It can run any number of times.
+ *
+ * ```ts
+ * const { device } = await requestDevice();
+ * const executor = await PlanExecutor.create(device, parsePlan(json, weights));
+ * const { outputs } = await executor.run({ image: { dtype: "u8", shape: [1, 1, 64, 64, 64], data } });
+ * executor.destroy();
+ * ```
+ *
+ * All errors are {@link GyrusError}s. After "device-lost" the executor is of no more use; see RecoveringExecutor.
+ */
+export class PlanExecutor {
+  readonly plan: Plan;
+  readonly device: GPUDevice;
+  #loaded: LoadedPlan;
+  #options: ExecutorOptions;
+  #destroyed = false;
+  #last: Promise<unknown> = Promise.resolve(); // settles when the runs asked for so far have ended
+
+  private constructor(loaded: LoadedPlan, options: ExecutorOptions) {
+    this.plan = loaded.plan;
+    this.device = loaded.state.device;
+    this.#loaded = loaded;
+    this.#options = options;
+  }
+
+  /**
+   * Loads a plan. Throws "over-limits" where the plan does not fit the device, "out-of-memory" where the device refuses
+   * a buffer, "device" where a kernel does not compile (with its name, line and text).
+   */
+  static async create(device: GPUDevice, plan: Plan, options: ExecutorOptions = {}): Promise<PlanExecutor> {
+    const state = DeviceState.of(device);
+    state.check();
+    if (options.signal?.aborted) throw cancelled("before loading");
+    checkLimits(plan, planLimits(device.limits), device.features);
+    const loaded = await load(state, plan, options.onCompiled ?? (() => {}));
+    const executor = new PlanExecutor(loaded, options);
+    if (!options.signal?.aborted) return executor;
+    executor.destroy();
+    throw cancelled("while loading");
+  }
+
+  /** Bytes of all buffers that this executor holds on the device: the plan's, and a staging buffer after a run. */
+  get allocatedBytes(): number {
+    return this.#loaded.memory.bytes;
+  }
+
+  /** How many buffers this executor holds on the device. */
+  get liveBuffers(): number {
+    return this.#loaded.memory.count;
+  }
+
+  /**
+   * Runs the plan once. Runs that are asked for while another is under way wait for their turn, so the inputs must stay
+   * as they are until the promise settles. An abort rejects at once with "cancelled"; the device finishes what was
+   * submitted, at most two submissions.
+   */
+  async run(inputs: Record<string, TensorValue>, options: RunOptions = {}): Promise<RunResult> {
+    this.#check();
+    checkInputs(this.plan.inputs, inputs);
+    chosenCaptures(this.plan.captures, options.captures);
+    const result = this.#last.then(() => this.#run(inputs, options));
+    this.#last = result.catch(() => {});
+    return options.signal ? this.#unlessAborted(result, options.signal) : result;
+  }
+
+  /** Frees everything on the device. A run under way rejects with "cancelled"; calling it again does nothing. */
+  destroy(): void {
+    this.#destroyed = true;
+    this.#loaded.memory.destroyAll();
+    this.#loaded.groups.length = 0;
+    this.#loaded.pipelines.clear();
+  }
+
+  #check(): void {
+    if (this.#destroyed) throw new GyrusError("cancelled", "[run] the executor was destroyed; create a new one");
+    this.#loaded.state.check();
+  }
+
+  async #run(inputs: Record<string, TensorValue>, options: RunOptions): Promise<RunResult> {
+    const stop = (done: number) => {
+      this.#check();
+      if (options.signal?.aborted) throw cancelled(`after ${done} of ${this.plan.steps.length} steps`);
+    };
+    stop(0);
+    const { submissionMs = 50, checkFinite = true } = this.#options;
+    try {
+      return await new Run(this.#loaded, options, { submissionMs, checkFinite, stop }).run(inputs);
+    } catch (error) {
+      this.#check(); // the loss or destruction behind the error says more
+      throw error;
+    }
+  }
+
+  #unlessAborted(result: Promise<RunResult>, signal: AbortSignal): Promise<RunResult> {
+    return new Promise((resolve, reject) => {
+      const abort = () => reject(cancelled("by the caller"));
+      if (signal.aborted) abort();
+      signal.addEventListener("abort", abort, { once: true });
+      result.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+    });
+  }
+}

@@ -1,0 +1,52 @@
+// The buffers of one executor: created under error scopes, counted, freed together.
+
+import { scopeError, type DeviceState, type ScopeError } from "./device-state.js";
+import { GyrusError } from "./errors.js";
+
+export class Memory {
+  #state: DeviceState;
+  #live = new Set<GPUBuffer>();
+  #bytes = 0;
+
+  constructor(state: DeviceState) {
+    this.#state = state;
+  }
+
+  /** Bytes of the buffers that live. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get count(): number {
+    return this.#live.size;
+  }
+
+  /** A buffer, and a promise that rejects with "out-of-memory" or "device" where the device refused it. */
+  create(label: string, size: number, usage: GPUBufferUsageFlags): { buffer: GPUBuffer; ready: Promise<void> } {
+    const { value: buffer, error } = this.#state.scoped(() => this.#state.device.createBuffer({ label, size, usage }));
+    this.#live.add(buffer);
+    this.#bytes += size;
+    const ready = error.then((found) => {
+      if (found) throw refusal(found, label, size);
+    });
+    ready.catch(() => {}); // also heard by whoever awaits it
+    return { buffer, ready };
+  }
+
+  destroy(buffer: GPUBuffer): void {
+    if (!this.#live.delete(buffer)) return;
+    this.#bytes -= buffer.size;
+    buffer.destroy();
+  }
+
+  destroyAll(): void {
+    for (const buffer of [...this.#live]) this.destroy(buffer);
+  }
+}
+
+function refusal(error: ScopeError, label: string, size: number): GyrusError {
+  if (error.kind !== "out-of-memory") return scopeError(error, `allocating ${size} bytes for '${label}'`);
+  const mib = (size / 2 ** 20).toFixed(1);
+  return new GyrusError("out-of-memory", `[device] the device refused ${mib} MiB for '${label}': plan with precision ` +
+    "f16 or for a smaller volume, or close other programs that use the GPU");
+}
