@@ -1,4 +1,4 @@
-# gyrus_library(NAME deps…): the static library gyrus_NAME from src/NAME/*.cpp.
+# gyrus_library(NAME deps…): the static library gyrus_NAME from src/NAME/*.cpp without those in GYRUS_LEFT_OUT.
 add_library(gyrus_options INTERFACE)
 target_include_directories(gyrus_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_options(gyrus_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
@@ -18,6 +18,9 @@ endif()
 
 function(gyrus_library name)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
+  foreach(file ${GYRUS_LEFT_OUT})
+    list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/src/${file})
+  endforeach()
   if(NOT sources)
     add_library(gyrus_${name} INTERFACE)
     target_link_libraries(gyrus_${name} INTERFACE gyrus_options)

@@ -1,0 +1,135 @@
+// What the compiler's tests share: the module, the command line beside it, models and scans.
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Compiler } from "../../../web/src/compiler.js";
+import type { NamedBytes, PlanLimits } from "../../../web/src/types.js";
+
+// The bundle lies in build/web-tests.
+export const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
+
+const MODULE = join(ROOT, "web/dist/wasm/gyrus.wasm");
+const PROGRAM = process.env.GYRUS_PROGRAM ?? join(ROOT, "build/release/bin/gyrus");
+const DATA = process.env.GYRUS_TEST_DATA ?? join(ROOT, "../shared/data");
+
+export const DEFAULT_LIMITS: PlanLimits = {
+  maxBufferSize: 268435456,
+  maxStorageBufferBindingSize: 134217728,
+  maxUniformBufferBindingSize: 65536,
+  maxStorageBuffersPerShaderStage: 8,
+  minStorageBufferOffsetAlignment: 256,
+  minUniformBufferOffsetAlignment: 256,
+  maxComputeWorkgroupsPerDimension: 65535,
+  maxComputeInvocationsPerWorkgroup: 256,
+  maxComputeWorkgroupSizeX: 256,
+  maxComputeWorkgroupSizeY: 256,
+  maxComputeWorkgroupSizeZ: 64,
+  maxComputeWorkgroupStorageSize: 16384,
+};
+
+export function loadCompiler(): Promise<Compiler> {
+  if (!existsSync(MODULE)) throw new Error(`${MODULE} is not there: cmake --preset wasm && cmake --build --preset wasm`);
+  return Compiler.load({ wasm: readFileSync(MODULE) });
+}
+
+// Runs the command line and returns what it prints.
+export function native(args: string[]): string {
+  return execFileSync(PROGRAM, args, { encoding: "utf8", env: { ...process.env, GYRUS_NO_CACHE: "1" }, stdio: "pipe" });
+}
+// Why tests against the command line are skipped, or false.
+native.missing = existsSync(PROGRAM) ? false : `${PROGRAM} is not built`;
+
+// What it prints where it fails.
+export function nativeError(args: string[]): string {
+  return spawnSync(PROGRAM, args, { encoding: "utf8" }).stderr;
+}
+
+const folders: string[] = [];
+process.on("exit", () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+
+export interface Temporary {
+  path: string;
+  write(name: string, content: string | Uint8Array): string;
+}
+
+// A folder that goes away at the end.
+export function temporary(): Temporary {
+  const path = mkdtempSync(join(tmpdir(), "gyrus-web-"));
+  folders.push(path);
+  return {
+    path,
+    write(name, content) {
+      writeFileSync(join(path, name), content);
+      return join(path, name);
+    },
+  };
+}
+
+let tiny: string | undefined;
+// A model of two layers that makes three classes of intensities: below 0.25, to 0.6, above.
+export function tinyModel(): string {
+  if (tiny) return tiny;
+  tiny = join(temporary().path, "model");
+  mkdirSync(tiny);
+  const layer = (i: number, o: number, k: number, padding: number) => ({
+    in_channels: i,
+    out_channels: o,
+    kernel_size: k,
+    padding,
+    stride: 1,
+    dilation: 1,
+  });
+  const list = { header: "test", bnorm: false, bias: true, dropout_p: 0, layers: [layer(1, 2, 3, 1), layer(2, 3, 1, 0)] };
+  writeFileSync(join(tiny, "model.json"), JSON.stringify(list));
+  const centre = Array.from({ length: 54 }, (_, i) => (i === 13 ? 1 : 0));
+  writeFileSync(
+    join(tiny, "model.pth"),
+    safetensors({
+      "model.0.weight": [[2, 1, 3, 3, 3], centre],
+      "model.0.bias": [[2], [0, 0]],
+      "model.2.weight": [[3, 2, 1, 1, 1], [0, 0, 10, 0, 20, 0]],
+      "model.2.bias": [[3], [0, -2.5, -8.5]],
+    }),
+  );
+  return tiny;
+}
+
+function safetensors(tensors: Record<string, [number[], number[]]>): Buffer {
+  const header: Record<string, unknown> = {};
+  const parts: Buffer[] = [];
+  let at = 0;
+  for (const [name, [shape, values]] of Object.entries(tensors)) {
+    const bytes = Buffer.from(new Float32Array(values).buffer);
+    header[name] = { dtype: "F32", shape, data_offsets: [at, at + bytes.length] };
+    parts.push(bytes);
+    at += bytes.length;
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  return Buffer.concat([length, text, ...parts]);
+}
+
+// The files of a model's folder.
+export function folderOf(path: string): NamedBytes[] {
+  return readdirSync(path)
+    .filter((name) => statSync(join(path, name)).isFile())
+    .map((name) => ({ name, bytes: readFileSync(join(path, name)) }));
+}
+
+// The models of the test data; none where it is absent.
+export function sharedModels(): { name: string; folder: string }[] {
+  const folder = join(DATA, "models");
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .sort()
+    .map((name) => ({ name, folder: join(folder, name) }));
+}
+
+// A file of the test data, or undefined where it is absent.
+export function shared(path: string): string | undefined {
+  const full = join(DATA, path);
+  return existsSync(full) ? full : undefined;
+}

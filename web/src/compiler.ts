@@ -1,0 +1,190 @@
+// The compiler core as a module: models become plans, files become volumes and results go back to the scan's grid.
+// The same C++ code as in the command line, hence the same results. Works in pages, workers and Node.
+import { GyrusError } from "./errors.js";
+import { checkFileSize, gunzip, isGzip } from "./gzip.js";
+import type {
+  CompiledPlan,
+  DType,
+  ModelInfo,
+  NamedBytes,
+  Normalize,
+  PlanRequest,
+  Report,
+  TensorValue,
+  VolumeInfo,
+} from "./types.js";
+import { Wasm, type WasmSource } from "./wasm.js";
+
+// A scan as the network takes it: normalised on the device as image · scale + shift, limited to [0, 1] where `clamp`.
+export interface ImageTensor extends TensorValue {
+  dtype: "u8" | "f32";
+  scale: number;
+  shift: number;
+  clamp: boolean;
+}
+
+export interface FinishOptions {
+  largestComponent: boolean;
+  fillHoles: boolean;
+}
+
+export class Compiler {
+  #wasm: Wasm;
+
+  private constructor(wasm: Wasm) {
+    this.#wasm = wasm;
+  }
+
+  // The module's bytes, a response that brings them, or where they are: wasm/gyrus.wasm beside this script if not given.
+  static async load(options: { wasm?: WasmSource } = {}): Promise<Compiler> {
+    return new Compiler(await Wasm.load(options.wasm ?? new URL("./wasm/gyrus.wasm", import.meta.url)));
+  }
+
+  // `name` is the model's, usually its folder's; `main` the file that a person named, where it was no folder.
+  openModel(files: NamedBytes[], name: string, main = ""): Model {
+    const wasm = this.#wasm;
+    const folder = wasm.check("gyrus_files_new", name, main);
+    try {
+      for (const file of files) wasm.check("gyrus_files_add", folder, file.name, file.bytes);
+      return new Model(wasm, wasm.check("gyrus_model_open", folder));
+    } finally {
+      wasm.call("gyrus_files_close", folder);
+    }
+  }
+
+  // A NIfTI or MGH file, not compressed.
+  openVolume(name: string, bytes: Uint8Array): Volume {
+    checkFileSize(name, bytes.length);
+    return new Volume(this.#wasm, this.#wasm.check("gyrus_volume_open", name, bytes));
+  }
+
+  // The same for a file that may be gzipped (.nii.gz, .mgz).
+  async openScan(name: string, bytes: Uint8Array): Promise<Volume> {
+    checkFileSize(name, bytes.length);
+    return this.openVolume(name, isGzip(bytes) ? await gunzip(bytes, name) : bytes);
+  }
+
+  // The network's labels as a volume on the grid that the network saw.
+  labelsToVolume(grid: Volume, labels: TensorValue): Volume {
+    return new Volume(this.#wasm, this.#wasm.check("gyrus_volume_labels", grid.handle, labels.dtype, labels.data));
+  }
+
+  // From the network's labels to those on the scan's own grid, in the order of the command line: clean, then restore.
+  // `input` is what the network saw: the scan, or what conform() made of it. Both results are the caller's to close;
+  // where the network saw the scan itself they are one.
+  finish(scan: Volume, input: Volume, labels: TensorValue, options: FinishOptions): { seen: Volume; native: Volume } {
+    const seen = this.labelsToVolume(input, labels);
+    try {
+      if (options.largestComponent) seen.keepLargest();
+      if (options.fillHoles) seen.fillHoles();
+      return { seen, native: input === scan ? seen : seen.restore(scan) };
+    } catch (error) {
+      seen.close();
+      throw error;
+    }
+  }
+
+  // Volumes and intensities of labels; both on one grid. `name` stands in the report as the scan's.
+  report(scan: Volume, labels: Volume, model: Model, name = scan.info.name): Report {
+    this.#wasm.check("gyrus_report", scan.handle, labels.handle, model.handle, name);
+    return JSON.parse(this.#wasm.text()) as Report;
+  }
+}
+
+// An object inside the module, until it is closed.
+class Handle {
+  protected readonly wasm: Wasm;
+  #handle: number;
+  #closer: string;
+
+  constructor(wasm: Wasm, handle: number, closer: string) {
+    this.wasm = wasm;
+    this.#handle = handle;
+    this.#closer = closer;
+  }
+
+  // For the compiler's own calls.
+  get handle(): number {
+    if (this.#handle === 0) throw new GyrusError("invalid-input", "[compiler] this model or volume was closed");
+    return this.#handle;
+  }
+
+  // Frees its memory; twice does no harm.
+  close(): void {
+    if (this.#handle !== 0) this.wasm.call(this.#closer, this.#handle);
+    this.#handle = 0;
+  }
+}
+
+export class Model extends Handle {
+  readonly info: ModelInfo;
+
+  constructor(wasm: Wasm, handle: number) {
+    super(wasm, handle, "gyrus_model_close");
+    wasm.check("gyrus_model_info", handle);
+    this.info = JSON.parse(wasm.text()) as ModelInfo;
+  }
+
+  // A plan that keeps the limits; throws "over-limits" where none does.
+  plan(request: PlanRequest): CompiledPlan {
+    this.wasm.check("gyrus_model_plan", this.handle, JSON.stringify(request));
+    const json = this.wasm.text();
+    const peakBytes = this.wasm.call("gyrus_plan_peak_bytes");
+    const flops = this.wasm.call("gyrus_plan_flops");
+    return { json, weights: this.wasm.data(), peakBytes, flops };
+  }
+}
+
+export class Volume extends Handle {
+  readonly info: VolumeInfo;
+
+  constructor(wasm: Wasm, handle: number) {
+    super(wasm, handle, "gyrus_volume_close");
+    wasm.check("gyrus_volume_info", handle);
+    this.info = JSON.parse(wasm.text()) as VolumeInfo;
+  }
+
+  // A NIfTI file, not compressed; marked as a label map where asked for.
+  nifti(options: { labels?: boolean } = {}): Uint8Array<ArrayBuffer> {
+    this.wasm.check("gyrus_volume_nifti", this.handle, options.labels ? 1 : 0);
+    return this.wasm.data();
+  }
+
+  // 256³ voxels of 1 mm, 8 bits, standard orientation: what networks for whole heads take. Does the work even where
+  // info.conformed says that nothing would change.
+  conform(): Volume {
+    return new Volume(this.wasm, this.wasm.check("gyrus_volume_conform", this.handle));
+  }
+
+  // "quantile:LOW,HIGH" with fractions is possible too.
+  tensor(normalize: Normalize | (string & {})): ImageTensor {
+    this.wasm.check("gyrus_volume_tensor", this.handle, normalize);
+    const rest = JSON.parse(this.wasm.text()) as Omit<ImageTensor, "data"> & { dtype: DType };
+    return { ...rest, data: this.wasm.data() } as ImageTensor;
+  }
+
+  // Clears all but the largest part of every label; answers with the number of voxels changed.
+  keepLargest(): number {
+    return this.wasm.check("gyrus_volume_keep_largest", this.handle) - 1;
+  }
+
+  // Fills background that labels enclose; likewise.
+  fillHoles(): number {
+    return this.wasm.check("gyrus_volume_fill_holes", this.handle) - 1;
+  }
+
+  // These labels on the grid of another volume.
+  restore(grid: Volume): Volume {
+    return new Volume(this.wasm, this.wasm.check("gyrus_volume_restore", this.handle, grid.handle));
+  }
+
+  // 1 where a label is, grown (or, negative, shrunk) by so many mm.
+  mask(borderMm = 0): Volume {
+    return new Volume(this.wasm, this.wasm.check("gyrus_volume_mask", this.handle, borderMm));
+  }
+
+  // This scan with zero outside the mask.
+  masked(mask: Volume): Volume {
+    return new Volume(this.wasm, this.wasm.check("gyrus_volume_masked", this.handle, mask.handle));
+  }
+}

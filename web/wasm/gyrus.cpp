@@ -1,0 +1,327 @@
+// The module's C ABI, called by web/src/compiler.ts alone.
+//
+// A call that can fail returns 0 (or a null handle) when it did; gyrus_error_code() and gyrus_error_message() then say
+// why. Results that are no handle are left in two places until the next call: gyrus_text(), JSON or other UTF-8, and
+// gyrus_data() with gyrus_size(), bytes. Handles are freed by the close function of their kind. Bytes come in through
+// gyrus_alloc(); the calls that take them say who frees them.
+
+#include <emscripten/emscripten.h>
+
+#include <cstdlib>
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/limits.h"
+#include "engine/compile.h"
+#include "engine/manifest.h"
+#include "plan/check.h"
+#include "volume/components.h"
+#include "volume/conform.h"
+#include "volume/io.h"
+#include "volume/mask.h"
+#include "volume/nifti.h"
+#include "volume/report.h"
+#include "volume/restore.h"
+#include "volume/volume_tensor.h"
+
+#define GYRUS_EXPORT extern "C" EMSCRIPTEN_KEEPALIVE
+
+using namespace gyrus;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr uint64_t kLargestVolume = uint64_t{1} << 30;  // bytes; as MAX_VOLUME_BYTES in gzip.ts
+constexpr int kLabelIntent = 1002;                      // of NIfTI
+
+struct OpenModel {
+  Model model;
+  Manifest manifest;
+};
+
+struct Results {
+  std::string code, message;  // of the last failure
+  std::string text;
+  std::vector<std::byte> data;
+  double peak_bytes = 0, flops = 0;  // of the last plan
+} results;
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+void record(const char* code, std::string message) {
+  results.code = code;
+  results.message = std::move(message);
+}
+
+// What body returns; its zero after an exception, which is recorded.
+template <class F>
+auto guarded(F&& body) -> decltype(body()) {
+  results.text.clear();
+  results.data = {};
+  try {
+    return body();
+  } catch (const Error& error) {
+    record(to_string(error.code()), error.what());
+  } catch (const std::bad_alloc&) {
+    record("out-of-memory", "[compiler] no memory left in the page; close other tabs or take a smaller volume");
+  } catch (const std::exception& error) {
+    record("invalid-input", cat("[compiler] ", error.what()));
+  }
+  return {};
+}
+
+std::string colour_text(const Rgb& colour) {
+  char text[8];
+  std::snprintf(text, sizeof text, "#%02x%02x%02x", colour[0], colour[1], colour[2]);
+  return text;
+}
+
+Json info_json(const OpenModel& open) {
+  const Model& model = open.model;
+  const Manifest& manifest = open.manifest;
+  Json layers = Json::array(), labels = Json::array();
+  for (const LayerInfo& layer : model.layers)
+    layers.push_back({{"name", layer.name},
+                      {"kind", layer.kind},
+                      {"weightShape", layer.weight_shape},
+                      {"parameters", layer.parameters},
+                      {"activation", layer.activation},
+                      {"norm", layer.norm}});
+  for (const LabelEntry& entry : manifest.labels.entries)
+    labels.push_back({{"value", entry.value}, {"name", entry.name}, {"colour", colour_text(entry.colour)}});
+  return {{"name", model.name},
+          {"title", manifest.title},
+          {"description", manifest.description},
+          {"licence", manifest.licence},
+          {"citation", manifest.citation},
+          {"format", model.format},
+          {"classes", model.classes},
+          {"inputChannels", model.input_channels},
+          {"spatialRank", model.spatial_rank},
+          {"parameters", model.parameters},
+          {"receptiveField", model.receptive_field},
+          {"normalize", normalize_text(manifest.normalize)},
+          {"largestComponent", manifest.largest_component},
+          {"fillHoles", manifest.fill_holes},
+          {"layers", layers},
+          {"labels", labels}};
+}
+
+Limits limits_of(const Json& json) {
+  Limits limits = default_limits();
+  visit_limits(limits, [&](const char* name, auto& limit) {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_number_unsigned())
+      fail(ErrorCode::InvalidInput, "plan", "the limit ", name, " is missing or no whole number");
+    using T = std::decay_t<decltype(limit)>;
+    // Adapters may report more than a plan can ever use.
+    limit = static_cast<T>(std::min<uint64_t>(found->template get<uint64_t>(), std::numeric_limits<T>::max()));
+  });
+  return limits;
+}
+
+NetworkOptions network_of(const Json& request) {
+  NetworkOptions network;
+  const std::string input = request.at("input"), output = request.at("output");
+  network.input = input == "u8" ? DType::U8 : DType::F32;
+  network.clamp = request.at("clamp");
+  network.output = output == "logits" ? NetworkOutput::Logits : NetworkOutput::Labels;
+  return network;
+}
+
+Compiled compile_request(const Model& model, const Json& request) {
+  Target target{"this device", limits_of(request.at("limits")), {}, std::nullopt};
+  if (request.at("software")) target.tuning = software_options();
+  Compiled compiled = compile(model, request.at("spatial").get<Shape>(), network_of(request), target,
+                              parse_precision(request.at("precision")));
+  check(compiled.plan, target.limits);
+  return compiled;
+}
+
+Volume* keep(Volume volume) { return new Volume(std::move(volume)); }
+
+Json volume_json(const Volume& volume) {
+  Json affine = Json::array();
+  for (const auto& row : volume.affine.rows)
+    for (double value : row) affine.push_back(value);
+  return {{"name", volume.name},
+          {"dims", volume.dims},
+          {"spacing", volume.spacing()},
+          {"type", to_string(volume.type)},
+          {"affine", affine},
+          {"conformed", is_conformed(volume)},
+          {"notices", volume.notices}};
+}
+
+Json statistics_json(const Report& report) {
+  const auto optional = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  Json labels = Json::array();
+  for (const LabelStatistics& label : report.labels)
+    labels.push_back({{"value", label.value},
+                      {"name", label.name},
+                      {"voxels", label.voxels},
+                      {"mm3", label.mm3},
+                      {"mean", label.mean},
+                      {"sd", label.sd},
+                      {"centroid", label.centroid}});
+  return {{"labels", labels},
+          {"totalMm3", report.total_mm3},
+          {"greyMm3", optional(report.grey_mm3)},
+          {"whiteMm3", optional(report.white_mm3)},
+          {"csfMm3", optional(report.csf_mm3)},
+          {"warnings", report.warnings},
+          {"json", report_json(report)},
+          {"csv", report_table(report, ',')}};
+}
+
+}  // namespace
+
+// ---- memory and results ----
+
+GYRUS_EXPORT void* gyrus_alloc(size_t bytes) { return std::malloc(bytes); }
+GYRUS_EXPORT void gyrus_free(void* bytes) { std::free(bytes); }
+GYRUS_EXPORT const char* gyrus_error_code() { return results.code.c_str(); }
+GYRUS_EXPORT const char* gyrus_error_message() { return results.message.c_str(); }
+GYRUS_EXPORT const char* gyrus_text() { return results.text.data(); }
+GYRUS_EXPORT size_t gyrus_text_size() { return results.text.size(); }
+GYRUS_EXPORT const std::byte* gyrus_data() { return results.data.data(); }
+GYRUS_EXPORT size_t gyrus_size() { return results.data.size(); }
+GYRUS_EXPORT void gyrus_clear() {
+  results.text = {};
+  results.data = {};
+}
+
+// ---- models ----
+
+GYRUS_EXPORT ModelFiles* gyrus_files_new(const char* name, const char* main) {
+  return guarded([&] { return new ModelFiles{name, {}, {}, main}; });
+}
+// Copies the bytes.
+GYRUS_EXPORT int gyrus_files_add(ModelFiles* files, const char* name, const std::byte* bytes, size_t size) {
+  return guarded([&] {
+    files->files[name].assign(bytes, bytes + size);
+    return 1;
+  });
+}
+GYRUS_EXPORT void gyrus_files_close(ModelFiles* files) { delete files; }
+
+GYRUS_EXPORT OpenModel* gyrus_model_open(const ModelFiles* files) {
+  return guarded([&] {
+    Model model = load_model(*files);
+    Manifest manifest = manifest_of(model, files->files);
+    return new OpenModel{std::move(model), std::move(manifest)};
+  });
+}
+GYRUS_EXPORT void gyrus_model_close(OpenModel* open) { delete open; }
+
+GYRUS_EXPORT int gyrus_model_info(const OpenModel* open) {
+  return guarded([&] {
+    results.text = dump(info_json(*open));
+    return 1;
+  });
+}
+
+// `request` is types.ts's PlanRequest. Text: the plan; data: its weights.
+GYRUS_EXPORT int gyrus_model_plan(const OpenModel* open, const char* request) {
+  return guarded([&] {
+    Compiled compiled = compile_request(open->model, Json::parse(request));
+    results.text = to_json(compiled.plan);
+    results.peak_bytes = static_cast<double>(compiled.plan.peak_bytes());
+    results.flops = compiled.plan.flops();
+    results.data = std::move(compiled.plan.weights);
+    return 1;
+  });
+}
+
+GYRUS_EXPORT double gyrus_plan_peak_bytes() { return results.peak_bytes; }
+GYRUS_EXPORT double gyrus_plan_flops() { return results.flops; }
+
+// ---- volumes ----
+
+// Copies what it needs of the bytes.
+GYRUS_EXPORT Volume* gyrus_volume_open(const char* name, const std::byte* bytes, size_t size) {
+  return guarded([&] {
+    ReadOptions options;
+    options.max_bytes = kLargestVolume;
+    return keep(read_volume(std::span(bytes, size), name, options));
+  });
+}
+GYRUS_EXPORT void gyrus_volume_close(Volume* volume) { delete volume; }
+
+GYRUS_EXPORT int gyrus_volume_info(const Volume* volume) {
+  return guarded([&] {
+    results.text = dump(volume_json(*volume));
+    return 1;
+  });
+}
+
+// Data: a NIfTI file, not compressed.
+GYRUS_EXPORT int gyrus_volume_nifti(const Volume* volume, int labels) {
+  return guarded([&] {
+    results.data = encode_nifti(*volume, labels ? kLabelIntent : 0);
+    return 1;
+  });
+}
+
+GYRUS_EXPORT Volume* gyrus_volume_conform(const Volume* volume) {
+  return guarded([&] { return keep(conform(*volume).volume); });
+}
+
+// Text: shape, dtype, scale, shift and clamp; data: the image as the network takes it.
+GYRUS_EXPORT int gyrus_volume_tensor(const Volume* volume, const char* normalize) {
+  return guarded([&] {
+    const NormalizeOptions options = parse_normalize(normalize);
+    const Normalization normalization = normalization_of(*volume, options);
+    const NetworkOptions network = network_options(*volume, options);
+    Tensor tensor = to_tensor(*volume, network.input);
+    results.text = dump({{"shape", tensor.shape},
+                         {"dtype", to_string(tensor.dtype)},
+                         {"scale", normalization.scale},
+                         {"shift", normalization.shift},
+                         {"clamp", network.clamp}});
+    results.data = std::move(tensor.data);
+    return 1;
+  });
+}
+
+// A volume on the same grid from the network's labels (u8 or u32), whose bytes are copied.
+GYRUS_EXPORT Volume* gyrus_volume_labels(const Volume* grid, const char* dtype, const std::byte* bytes, size_t size) {
+  return guarded([&] {
+    const bool is_u8 = std::string(dtype) == "u8";
+    Tensor tensor;
+    tensor.dtype = is_u8 ? DType::U8 : DType::U32;
+    tensor.shape = {static_cast<int64_t>(size / byte_size(tensor.dtype))};
+    tensor.data.assign(bytes, bytes + size);
+    return keep(to_volume(tensor, *grid));
+  });
+}
+
+// Each answers with the number of voxels that it changed, plus one.
+GYRUS_EXPORT double gyrus_volume_keep_largest(Volume* labels) {
+  return guarded([&] { return static_cast<double>(keep_largest(*labels) + 1); });
+}
+GYRUS_EXPORT double gyrus_volume_fill_holes(Volume* labels) {
+  return guarded([&] { return static_cast<double>(fill_holes(*labels) + 1); });
+}
+
+GYRUS_EXPORT Volume* gyrus_volume_restore(const Volume* labels, const Volume* grid) {
+  return guarded([&] { return keep(restore_labels(*labels, *grid)); });
+}
+
+GYRUS_EXPORT Volume* gyrus_volume_mask(const Volume* labels, double border_mm) {
+  return guarded([&] { return keep(make_mask(*labels, border_mm)); });
+}
+GYRUS_EXPORT Volume* gyrus_volume_masked(const Volume* scan, const Volume* mask) {
+  return guarded([&] { return keep(apply_mask(*scan, *mask)); });
+}
+
+// Text: types.ts's Report. Without a model labels have default names.
+GYRUS_EXPORT int gyrus_report(const Volume* scan, const Volume* labels, const OpenModel* open, const char* name) {
+  return guarded([&] {
+    Report report = make_report(*scan, *labels, open ? open->manifest.labels : LabelTable{});
+    report.scan = name;
+    results.text = dump(statistics_json(report));
+    return 1;
+  });
+}
