@@ -158,13 +158,15 @@ export type ModelSource =
   | { kind: "url"; url: string; files?: string[] } // a folder with a trailing slash, or a file
   | { kind: "files"; name: string; files: NamedBytes[] };
 
-// An entry of a site's models/index.json, {"models": [...]}; its files lie in models/NAME/.
+// An entry of a site's models/index.json, {"models": [...]}.
 export interface SiteModel {
   name: string;
   title: string;
+  licence: string;
   classes: number;
   bytes: number;
-  files: string[];
+  path: string; // of its folder, relative to models/: "NAME/"
+  files: { name: string; bytes: number }[];
 }
 
 export interface SegmentOptions {

@@ -1,0 +1,140 @@
+// What the page's tests share: a static server, the browser, small scans.
+
+import { createReadStream, existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, extname, join, normalize, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium, type BrowserContext, type Page } from "playwright-core";
+
+export const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
+export const SITE = join(ROOT, "web/dist/page");
+export const DATA = process.env.GYRUS_TEST_DATA ?? join(ROOT, "../shared/data");
+export const PROGRAM = process.env.GYRUS_PROGRAM ?? join(ROOT, "build/release/bin/gyrus");
+export const PICTURES = join(ROOT, "build/web-pictures");
+const BROWSER = process.env.GYRUS_BROWSER ?? "/usr/bin/chromium";
+
+const TYPES: Record<string, string> = {
+  ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".svg": "image/svg+xml",
+  ".json": "application/json", ".webmanifest": "application/manifest+json",
+};
+
+// Why the tests cannot run, or false.
+export const missing = !existsSync(join(SITE, "index.html")) ? `${SITE} is not built: node web/build.mjs`
+  : !existsSync(BROWSER) ? `there is no browser at ${BROWSER}` : false;
+
+/** Serves the page, and model folders under models/. Every request is noted in `asked`. */
+export class Site {
+  readonly asked: { method: string; path: string; bytes: number }[] = [];
+  #server: Server;
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  static async open(models: Record<string, string>): Promise<Site> {
+    const server = createServer();
+    const site = new Site(server);
+    server.on("request", (request, response) => {
+      const path = decodeURIComponent(new URL(request.url ?? "/", "http://x").pathname);
+      site.asked.push({ method: request.method ?? "", path, bytes: Number(request.headers["content-length"] ?? 0) });
+      const [, head, name = "", file = ""] = path.split("/");
+      let at = join(SITE, normalize(path === "/" ? "/index.html" : path));
+      if (head === "models" && name === "index.json") at = "";
+      else if (head === "models") at = join(models[name] ?? "/nowhere", file);
+      response.setHeader("Content-Type", TYPES[extname(at || ".json")] ?? "application/octet-stream");
+      response.setHeader("Cache-Control", "no-cache");
+      if (at === "") return response.end(JSON.stringify({ models: Object.keys(models).map((key) => listed(key, models[key]!)) }));
+      if (!existsSync(at) || !statSync(at).isFile()) return response.writeHead(404).end();
+      return createReadStream(at).pipe(response);
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    return site;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`;
+  }
+
+  // The network goes away: what follows is what works offline.
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((done) => this.#server.close(done));
+  }
+}
+
+function listed(name: string, folder: string) {
+  const files = ["model.json", "model.pth", "model.bin", "model.safetensors", "colormap.json", "colormap3.json", "gyrus.json"]
+    .filter((file) => existsSync(join(folder, file)))
+    .map((file) => ({ name: file, bytes: statSync(join(folder, file)).size }));
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  return { name, title: name, licence: "", classes: 3, bytes, path: `${name}/`, files };
+}
+
+export async function openBrowser(options: { scheme?: "light" | "dark"; width?: number; height?: number } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "gyrus-browser-"));
+  const context = await chromium.launchPersistentContext(folder, {
+    executablePath: BROWSER,
+    headless: true,
+    acceptDownloads: true,
+    colorScheme: options.scheme ?? "light",
+    viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
+    args: [
+      "--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--use-gl=angle",
+      "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic", "--no-first-run",
+      "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    ],
+  });
+  return context;
+}
+
+/** A page with everything that it says in its console, errors first of all. */
+export async function openPage(context: BrowserContext, url: string) {
+  const page = await context.newPage();
+  const said: string[] = [];
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") said.push(message.text());
+  });
+  page.on("pageerror", (error) => said.push(`uncaught: ${error.message}`));
+  await page.goto(url);
+  return { page, said };
+}
+
+/** Drops a file on the viewer, as a person would. Large ones go through a handle, not through the protocol. */
+export async function drop(page: Page, name: string, bytes: Uint8Array): Promise<void> {
+  const text = Buffer.from(bytes).toString("base64");
+  await page.evaluate(async ({ name, text }) => {
+    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([bytes], name));
+    document.querySelector("#stage")!.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true }));
+  }, { name, text });
+}
+
+/** A NIfTI-1 file of bytes, x fastest, 1 mm, around the origin; `frames` above 1 makes it 4-D. */
+export function nifti(dims: number[], voxels: Uint8Array, frames = 1): Uint8Array {
+  const head = Buffer.alloc(352);
+  head.writeInt32LE(348, 0);
+  head.writeInt16LE(frames > 1 ? 4 : 3, 40);
+  [...dims, frames].forEach((extent, i) => head.writeInt16LE(extent, 42 + 2 * i));
+  for (let i = 46 + 2; i < 56; i += 2) if (head.readInt16LE(i) === 0) head.writeInt16LE(1, i);
+  head.writeInt16LE(2, 70);
+  head.writeInt16LE(8, 72);
+  [1, 1, 1, 1].forEach((size, i) => head.writeFloatLE(size, 76 + 4 * i));
+  head.writeFloatLE(352, 108);
+  head.writeInt16LE(1, 254);
+  [-1, 0, 0, dims[0]! / 2, 0, 0, 1, -dims[1]! / 2, 0, -1, 0, dims[2]! / 2].forEach((v, i) => head.writeFloatLE(v, 280 + 4 * i));
+  head.write("n+1\0", 344, "latin1");
+  return Buffer.concat([head, voxels]);
+}
+
+/** The crop of 64 voxels a side of a head, as a NIfTI file. */
+export function crop64(): Uint8Array {
+  return nifti([64, 64, 64], readFileSync(join(DATA, "reference/crops/crop64.u8")));
+}
+
+export async function picture(page: Page, name: string): Promise<void> {
+  mkdirSync(PICTURES, { recursive: true });
+  writeFileSync(join(PICTURES, `${name}.png`), await page.screenshot());
+}

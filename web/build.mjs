@@ -1,0 +1,113 @@
+// node web/build.mjs [--serve [PORT]] [--models DIR…]: the page, in web/dist/page. Needs web/dist/wasm (make web builds it).
+// --models copies model folders into the site and lists them; --serve rebuilds on change and serves on 127.0.0.1.
+
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import * as esbuild from "esbuild";
+
+const web = dirname(fileURLToPath(import.meta.url));
+const out = join(web, "dist/page");
+const budget = 1.5e6; // bytes, compressed: what a first visit loads before there is a scan
+// What waits: the viewer, the DICOM converter, models, the example.
+const waits = /^(chunks\/niivue|chunks\/dicom|dcm2niix\/|models\/|demo\/)/;
+const converter = ["index.jpeg.js", "worker.jpeg.js", "dcm2niix.jpeg.js", "dcm2niix.jpeg.wasm"];
+
+const args = process.argv.slice(2);
+const serve = args.includes("--serve");
+const port = Number(args[args.indexOf("--serve") + 1]) || 8090;
+const modelFolders = args.flatMap((arg, i) => (args[i - 1] === "--models" ? [arg] : []));
+
+const common = {
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  minify: !serve,
+  sourcemap: serve ? "inline" : false,
+  legalComments: "none",
+  logLevel: "warning",
+  outdir: out,
+};
+
+const page = {
+  ...common,
+  entryPoints: { main: join(web, "page/main.ts") },
+  splitting: true,
+  chunkNames: "chunks/[name]-[hash]",
+  alias: { zarrita: join(web, "page/no_zarr.ts") },
+  logOverride: { "import-is-undefined": "silent" },
+};
+const worker = { ...common, entryPoints: { worker: join(web, "src/worker.ts") } };
+
+function copyStatic() {
+  for (const name of ["index.html", "icon.svg", "app.webmanifest"]) cpSync(join(web, "page", name), join(out, name));
+  const css = readFileSync(join(web, "page/style.css"), "utf8");
+  writeFileSync(join(out, "style.css"), esbuild.transformSync(css, { loader: "css", minify: !serve }).code);
+  cpSync(join(web, "dist/wasm/gyrus.wasm"), join(out, "gyrus.wasm"));
+  mkdirSync(join(out, "dcm2niix"), { recursive: true });
+  for (const name of converter) cpSync(join(web, "node_modules/@niivue/dcm2niix/dist", name), join(out, "dcm2niix", name));
+}
+
+function filesBelow(folder) {
+  return readdirSync(folder, { recursive: true }).map(String)
+    .filter((name) => statSync(join(folder, name)).isFile()).map((name) => name.replaceAll("\\", "/")).sort();
+}
+
+// Last, since it names all the others.
+async function buildServiceWorker() {
+  const files = filesBelow(out).filter((name) => !/^(models\/|demo\/index\.json|sw\.js)/.test(name));
+  const hash = createHash("sha256");
+  for (const name of files) hash.update(name).update(readFileSync(join(out, name)));
+  await esbuild.build({
+    ...common,
+    format: "iife",
+    entryPoints: { sw: join(web, "page/sw.ts") },
+    define: { FILES: JSON.stringify(["./", ...files]), VERSION: JSON.stringify(hash.digest("hex").slice(0, 16)) },
+  });
+}
+
+function sizes() {
+  const rows = filesBelow(out).map((name) => {
+    const bytes = readFileSync(join(out, name));
+    return { name, bytes: bytes.length, packed: gzipSync(bytes).length, first: !waits.test(name) };
+  });
+  const text = (bytes) => `${(bytes / 1000).toFixed(1)} kB`.padStart(12);
+  for (const row of rows) console.log(`${row.name.padEnd(44)}${text(row.bytes)}${text(row.packed)}${row.first ? "" : "  waits"}`);
+  const first = rows.filter((row) => row.first).reduce((sum, row) => sum + row.packed, 0);
+  console.log(`${"first visit, compressed".padEnd(56)}${text(first)} of ${text(budget).trim()}`);
+  if (first <= budget) return;
+  console.error("web/build.mjs: the first visit loads more than its budget; see the table above");
+  process.exit(1);
+}
+
+async function buildAll() {
+  for (const name of ["dist/wasm/gyrus.wasm", "node_modules"])
+    if (!existsSync(join(web, name))) throw new Error(`web/${name} is missing: run 'make web'`);
+  if (!serve) rmSync(out, { recursive: true, force: true });
+  mkdirSync(out, { recursive: true });
+  await esbuild.build(page);
+  await esbuild.build(worker);
+  copyStatic();
+  const { addDemo, addModels } = await import("./build_models.mjs");
+  if (modelFolders.length > 0) await addModels(join(out, "models"), modelFolders);
+  addDemo(join(out, "demo"));
+  await buildServiceWorker();
+}
+
+try {
+  await buildAll();
+} catch (error) {
+  console.error(`web/build.mjs: ${error.message}`);
+  process.exit(1);
+}
+if (serve) {
+  const context = await esbuild.context(page);
+  const workerContext = await esbuild.context(worker);
+  await Promise.all([context.watch(), workerContext.watch()]);
+  const { hosts, port: got } = await context.serve({ servedir: out, host: "127.0.0.1", port });
+  console.log(`http://${hosts?.[0] ?? "127.0.0.1"}:${got}/ (${relative(process.cwd(), out)}, rebuilt on change)`);
+} else {
+  sizes();
+}

@@ -1,0 +1,212 @@
+import type {
+  DeviceReport, ModelInfo, ModelSource, OpenScan, Segmenter, SegmentOptions, SegmentResult,
+} from "../src/types.js";
+import { GyrusError } from "../src/errors.js";
+import { clearAlerts, clearNotices, noticeLine, showError } from "./alerts.js";
+import { byId, bytesText, secondsText } from "./dom.js";
+import { showPanel, type Facts } from "./panel.js";
+import { ProgressView } from "./progress.js";
+import { LabelTable } from "./table.js";
+import type { Viewer } from "./viewer.js";
+
+// What is open and what runs. One scan, one model, one run at a time; everything that fails says so in one line and
+// leaves the page as it was before.
+
+export class App {
+  scanName = "";
+  result: SegmentResult | null = null;
+  private scan: OpenScan["info"] | null = null;
+  private model: ModelInfo | null = null;
+  private device: DeviceReport | null = null;
+  private running: AbortController | null = null;
+  private opening = 0; // calls under way that open something
+  private notices: string[] = [];
+  private errors: string[] = [];
+  private readonly progress = new ProgressView();
+  private readonly table = new LabelTable();
+
+  constructor(private readonly segmenter: Segmenter, readonly viewer: Viewer) {
+    this.table.onAlone = (value) => void viewer.showAlone(value).catch((error) => this.fail(error));
+    viewer.onPlace = (place) => {
+      byId("place").textContent = `${place.mm.map((v) => v.toFixed(1)).join(", ")} mm` +
+        (place.intensity === null ? "" : `   intensity ${Number(place.intensity.toPrecision(5))}`);
+      const entry = this.result?.labels.find((label) => label.value === place.label);
+      const under = byId("under");
+      under.replaceChildren();
+      if (!entry || entry.value === 0) return;
+      const mark = document.createElement("span");
+      mark.className = "swatch";
+      mark.style.backgroundColor = entry.colour;
+      under.append(mark, entry.name);
+    };
+  }
+
+  get facts(): Facts {
+    const { device, scan, model, result, notices, errors } = this;
+    return { device, scan, model, result, notices, errors };
+  }
+
+  get busy(): boolean {
+    return this.running !== null;
+  }
+
+  async findDevice(): Promise<void> {
+    try {
+      this.device = await this.segmenter.device();
+      if (!this.device.available)
+        noticeLine(`${this.device.why} WebGPU is in Chrome and Edge 113 or later (Windows, macOS, ChromeOS, Android), ` +
+          "Safari 26 or later, and Firefox 141 or later on Windows.");
+    } catch (error) {
+      this.fail(error);
+    }
+    this.refresh();
+  }
+
+  fail(error: unknown): void {
+    if (error instanceof GyrusError && error.code === "cancelled") return;
+    this.errors.push(error instanceof Error ? error.message : String(error));
+    showError(error);
+  }
+
+  // Refuses with a message while a run is under way.
+  private free(what: string): boolean {
+    if (this.running) showError(new Error(`A segmentation is running; cancel it or wait for its end before ${what}.`));
+    return !this.running;
+  }
+
+  // `read` gives name and bytes, and may itself fail.
+  async openScan(read: () => Promise<{ name: string; bytes: ArrayBuffer; note?: string }>): Promise<void> {
+    if (!this.free("opening another scan")) return;
+    clearAlerts();
+    await this.opened("Reading the scan…", "scan-info", async () => {
+      const { name, bytes, note } = await read();
+      byId("scan-info").textContent = `Reading ${name}…`;
+      const { info, nifti } = await this.segmenter.openScan(name, bytes);
+      this.scan = info;
+      this.scanName = name;
+      this.forgetResult();
+      clearNotices();
+      this.notices = [...info.notices];
+      if (note) this.notices.unshift(note);
+      this.notices.forEach(noticeLine);
+      byId("drop-hint").hidden = true;
+      await this.viewer.showScan(name, nifti);
+    });
+    const { scan } = this;
+    byId("scan-info").textContent = scan
+      ? `${this.scanName}: ${scan.dims.join(" × ")} voxels of ${scan.spacing.map((s) => s.toFixed(2)).join(" × ")} mm`
+      : "None yet.";
+    this.maybeRun();
+  }
+
+  async openModel(source: () => Promise<ModelSource>): Promise<boolean> {
+    if (!this.free("opening another model")) return false;
+    clearAlerts();
+    const worked = await this.opened("Reading the model…", "model-info", async () => {
+      this.model = await this.segmenter.openModel(await source());
+      byId<HTMLInputElement>("largest").checked = this.model.largestComponent;
+      byId<HTMLInputElement>("fill").checked = this.model.fillHoles;
+    });
+    byId("model-info").textContent = this.model
+      ? `${this.model.title || this.model.name}: ${this.model.layers.length} layers, ` +
+        `${this.model.parameters.toLocaleString("en")} parameters` + (this.model.licence ? `, ${this.model.licence}` : "")
+      : "";
+    this.maybeRun();
+    return worked;
+  }
+
+  private async opened(line: string, place: string, work: () => Promise<void>): Promise<boolean> {
+    this.opening++;
+    byId(place).textContent = line;
+    this.refresh();
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      this.fail(error);
+      return false;
+    } finally {
+      this.opening--;
+      this.refresh();
+    }
+  }
+
+  private maybeRun(): void {
+    if (byId<HTMLInputElement>("at-once").checked && this.scan && this.model && !this.result && !this.running)
+      void this.run();
+  }
+
+  private options(signal: AbortSignal): SegmentOptions {
+    const checked = (id: string) => byId<HTMLInputElement>(id).checked;
+    const value = (id: string) => byId<HTMLSelectElement>(id).value;
+    return {
+      precision: value("precision") as SegmentOptions["precision"],
+      normalize: value("normalize") || this.model?.normalize || "minmax",
+      conform: checked("conform"), largestComponent: checked("largest"), fillHoles: checked("fill"), signal,
+      onProgress: (stage, progress) => this.progress.show(stage, progress),
+      onNotice: (notice) => {
+        this.notices.push(notice);
+        noticeLine(notice);
+      },
+    };
+  }
+
+  async run(): Promise<void> {
+    if (!this.free("starting another") || !this.scan || !this.model) return;
+    clearAlerts();
+    this.running = new AbortController();
+    this.forgetResult();
+    this.progress.begin();
+    this.refresh();
+    let last = "";
+    try {
+      const result = await this.segmenter.segment(this.options(this.running.signal));
+      await this.viewer.showLabels(result.nativeLabels, result.labels);
+      this.result = result;
+      this.table.show(result.report, result.labels);
+      for (const notice of [...result.notices, ...result.report.warnings]) {
+        if (!this.notices.includes(notice)) this.notices.push(notice);
+        noticeLine(notice);
+      }
+      const { plan, seconds } = result;
+      last = `Done in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)} on the device.`;
+    } catch (error) {
+      last = error instanceof GyrusError && error.code === "cancelled" ? "Cancelled." : "Failed; see the message above.";
+      this.fail(error);
+    }
+    this.running = null;
+    this.progress.end(last);
+    this.refresh();
+  }
+
+  cancel(): void {
+    this.running?.abort();
+    byId("step").textContent = "Cancelling…";
+  }
+
+  // After the worker died: what it held is gone.
+  restarted(): void {
+    this.scan = this.model = null;
+    byId("scan-info").textContent = "None open.";
+    byId<HTMLSelectElement>("model").value = "";
+    byId("model-info").textContent = "";
+    this.refresh();
+  }
+
+  private forgetResult(): void {
+    this.result = null;
+    this.table.clear();
+    void this.viewer.hide().catch(() => {});
+  }
+
+  private refresh(): void {
+    const run = byId<HTMLButtonElement>("run");
+    run.disabled = !this.scan || !this.model || this.opening > 0 || this.busy || this.device?.available === false;
+    run.textContent = this.busy ? "Segmenting…" : "Segment";
+    byId("cancel").hidden = !this.busy;
+    byId("results").hidden = !this.result;
+    byId<HTMLInputElement>("opacity").disabled = !this.result;
+    byId("run-section").setAttribute("aria-busy", String(this.busy));
+    showPanel(this.facts);
+  }
+}

@@ -1,0 +1,65 @@
+import type { DeviceReport, ModelInfo, SegmentResult, VolumeInfo } from "../src/types.js";
+import { bytesText, byId, element, secondsText } from "./dom.js";
+
+// "Device and plan": what runs where and why, also as text to copy. No voxel and no file name of the scan goes into it.
+
+export interface Facts {
+  device: DeviceReport | null;
+  scan: VolumeInfo | null;
+  model: ModelInfo | null;
+  result: SegmentResult | null;
+  notices: string[];
+  errors: string[];
+}
+
+const kByteLimits = /Size$/;
+
+function rows(facts: Facts): [string, string][] {
+  const { device, scan, model, result } = facts;
+  const out: [string, string][] = [];
+  if (device) {
+    out.push(["Device", device.available ? device.adapter + (device.software ? " (software)" : "") : `none: ${device.why}`]);
+    if (device.available) out.push(["Features", device.features.join(", ") || "none"]);
+  }
+  if (scan) out.push(["Scan", `${scan.dims.join(" × ")} of ${scan.spacing.map((s) => s.toFixed(2)).join(" × ")} mm, ${scan.type}`]);
+  if (model) {
+    out.push(["Model", `${model.name}, ${model.classes} classes, ${model.parameters.toLocaleString("en")} parameters`]);
+    out.push(["Intensities", model.normalize]);
+  }
+  if (result) {
+    const { plan, seconds } = result;
+    out.push(["Runs on", result.onCpu ? "the CPU (no WebGPU)" : "the GPU"]);
+    out.push(["Precision", `${plan.precision}: ${plan.why}`]);
+    out.push(["Plan memory", bytesText(plan.peakBytes)]);
+    out.push(["Plan", `${plan.steps} steps, ${plan.kernels} kernels, ${(plan.flops / 1e9).toFixed(1)} GFLOP`]);
+    const gpu = seconds.gpu === null ? "" : ` (GPU ${secondsText(seconds.gpu)})`;
+    out.push(["Time", `compile ${secondsText(seconds.compile)}, run ${secondsText(seconds.run)}${gpu}, ` +
+      `in all ${secondsText(seconds.total)}`]);
+  }
+  for (const notice of facts.notices) out.push(["Notice", notice]);
+  return out;
+}
+
+function fill(list: HTMLElement, entries: [string, string][]): void {
+  list.replaceChildren();
+  for (const [name, value] of entries) list.append(element("dt", name), element("dd", value));
+}
+
+export function showPanel(facts: Facts): void {
+  fill(byId("facts"), rows(facts));
+  const limits = Object.entries(facts.device?.limits ?? {});
+  fill(byId("limits"), limits.map(([name, value]) =>
+    [name, kByteLimits.test(name) && value >= 65536 ? bytesText(value) : value.toLocaleString("en")]));
+  const line = byId("device-line");
+  if (!facts.device) return;
+  line.textContent = facts.device.available
+    ? `GPU: ${facts.device.adapter}${facts.device.software ? " (software, slow)" : ""}` : "No WebGPU here";
+}
+
+export function diagnostics(facts: Facts): string {
+  const lines = ["gyrus, in the browser", `Browser: ${navigator.userAgent}`, `Secure context: ${isSecureContext}`];
+  for (const [name, value] of rows(facts)) lines.push(`${name}: ${value}`);
+  for (const [name, value] of Object.entries(facts.device?.limits ?? {})) lines.push(`  ${name} ${value}`);
+  for (const error of facts.errors) lines.push(`Error: ${error}`);
+  return lines.join("\n") + "\n";
+}

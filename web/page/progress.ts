@@ -1,0 +1,42 @@
+import type { Progress } from "../src/types.js";
+import { byId, secondsText } from "./dom.js";
+
+// The bar with its two lines, and a live region that speaks now and then rather than at every step.
+
+const kSayEvery = 0.25; // of the whole
+
+export class ProgressView {
+  private readonly bar = byId<HTMLProgressElement>("bar");
+  private said = 0;
+  private stage = "";
+
+  begin(): void {
+    byId("progress").hidden = false;
+    this.said = 0;
+    this.stage = "";
+    this.bar.removeAttribute("value");
+    byId("step").textContent = "Preparing…";
+    byId("left").textContent = "";
+    byId("status").textContent = "Segmentation started.";
+  }
+
+  show(stage: string, progress: Progress): void {
+    if (progress.steps > 0) this.bar.value = progress.fraction;
+    else this.bar.removeAttribute("value");
+    const count = progress.steps > 0 ? ` (${progress.step} of ${progress.steps})` : "";
+    byId("step").textContent = progress.label ? `${stage}: ${progress.label}${count}` : `${stage}…`;
+    const left = progress.secondsLeft === null ? "" : `, about ${secondsText(progress.secondsLeft)} left`;
+    byId("left").textContent = progress.steps > 0 ? `${Math.floor(progress.fraction * 100)} %${left}` : "";
+    if (stage !== this.stage || progress.fraction >= this.said + kSayEvery) {
+      this.stage = stage;
+      this.said = Math.floor(progress.fraction / kSayEvery) * kSayEvery;
+      byId("status").textContent =
+        progress.steps > 0 ? `${stage}, ${Math.floor(progress.fraction * 100)} percent.` : `${stage}.`;
+    }
+  }
+
+  end(line: string): void {
+    byId("progress").hidden = true;
+    byId("status").textContent = line;
+  }
+}

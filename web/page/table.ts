@@ -1,0 +1,77 @@
+import type { LabelEntry, Report } from "../src/types.js";
+import { byId, element, swatch } from "./dom.js";
+
+// The table of volumes and the list of labels; a click shows one label alone, another click all of them.
+
+const number = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const decimal = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+
+export class LabelTable {
+  onAlone: (value: number | null) => void = () => {};
+  private alone: number | null = null;
+  private rows = new Map<number, HTMLTableRowElement>();
+  private readonly select = byId<HTMLSelectElement>("alone");
+
+  constructor() {
+    this.select.addEventListener("change", () => this.choose(this.select.value === "" ? null : Number(this.select.value)));
+  }
+
+  clear(): void {
+    this.rows.clear();
+    this.alone = null;
+    byId("labels").querySelector("tbody")?.replaceChildren();
+    this.select.replaceChildren(new Option("all labels", ""));
+    this.select.disabled = true;
+  }
+
+  show(report: Report, labels: LabelEntry[]): void {
+    this.clear();
+    const colours = new Map(labels.map((entry) => [entry.value, entry.colour]));
+    const body = byId("labels").querySelector("tbody") as HTMLTableSectionElement;
+    for (const label of report.labels) {
+      const row = body.insertRow();
+      row.classList.toggle("absent", label.voxels === 0);
+      const button = element("button");
+      button.type = "button";
+      button.append(swatch(colours.get(label.value) ?? "#888888"), label.name);
+      button.setAttribute("aria-pressed", "false");
+      button.title = "Show this label alone";
+      row.insertCell().append(button);
+      for (const text of [decimal.format(label.mm3 / 1000), number.format(label.mm3), number.format(label.voxels)])
+        row.insertCell().textContent = text;
+      row.addEventListener("click", () => this.choose(this.alone === label.value ? null : label.value));
+      this.rows.set(label.value, row);
+      if (label.voxels > 0) this.select.append(new Option(label.name, String(label.value)));
+    }
+    this.select.disabled = false;
+    this.sums(report);
+  }
+
+  private sums(report: Report): void {
+    const foot = byId("labels").querySelector("tfoot") as HTMLTableSectionElement;
+    foot.replaceChildren();
+    const line = (name: string, mm3: number | null, voxels: number | null) => {
+      if (mm3 === null) return;
+      const row = foot.insertRow();
+      row.insertCell().textContent = name;
+      for (const text of [decimal.format(mm3 / 1000), number.format(mm3), voxels === null ? "" : number.format(voxels)])
+        row.insertCell().textContent = text;
+    };
+    if (report.labels.length > 3) {
+      line("Grey matter", report.greyMm3, null);
+      line("White matter", report.whiteMm3, null);
+      line("CSF", report.csfMm3, null);
+    }
+    line("All labels", report.totalMm3, report.labels.reduce((sum, label) => sum + label.voxels, 0));
+  }
+
+  private choose(value: number | null): void {
+    this.alone = value;
+    for (const [label, row] of this.rows) {
+      row.classList.toggle("chosen", label === value);
+      row.querySelector("button")?.setAttribute("aria-pressed", String(label === value));
+    }
+    this.select.value = value === null ? "" : String(value);
+    this.onAlone(value);
+  }
+}

@@ -1,0 +1,156 @@
+import type { Niivue, NVImage } from "@niivue/niivue";
+import type { LabelEntry } from "../src/types.js";
+
+// NiiVue behind the few things that the page wants of it. The library is a chunk of its own, loaded when first needed.
+
+export type View = "multi" | "axial" | "coronal" | "sagittal" | "render";
+
+export interface Place {
+  mm: [number, number, number];
+  intensity: number | null;
+  label: number | null;
+}
+
+// What onLocationChange says, as far as it is used here.
+interface Location {
+  mm: ArrayLike<number>;
+  values: { value: number }[];
+}
+
+const library = () => import("./niivue.js");
+
+export class Viewer {
+  onPlace: (place: Place) => void = () => {};
+  private ready: Promise<Niivue> | null = null;
+  private overlay: NVImage | null = null;
+  private labels: LabelEntry[] = [];
+  private view: View = "multi";
+  private opacity = 0.6;
+  private alone: number | null = null;
+
+  constructor(private readonly canvas: HTMLCanvasElement) {}
+
+  // Begins to load the library, so that the first scan does not wait for it.
+  preload(): void {
+    void this.open().catch(() => {}); // said when a scan is to be shown
+  }
+
+  private open(): Promise<Niivue> {
+    this.ready ??= this.make().catch((error: unknown) => {
+      this.ready = null; // the next scan tries again
+      throw new Error(`The viewer cannot start (${error instanceof Error ? error.message : error}); it needs WebGL 2.`);
+    });
+    return this.ready;
+  }
+
+  private async make(): Promise<Niivue> {
+    const { Niivue, SHOW_RENDER } = await library();
+    const viewer = new Niivue({
+      loadingText: "", dragAndDropEnabled: false, isResizeCanvas: true, show3Dcrosshair: true, logLevel: "error",
+      backColor: [0, 0, 0, 1], crosshairColor: [0.95, 0.72, 0.29, 0.9], crosshairWidth: 1,
+      multiplanarShowRender: SHOW_RENDER.ALWAYS, sagittalNoseLeft: true, isColorbar: false,
+    });
+    await viewer.attachToCanvas(this.canvas, false);
+    viewer.onLocationChange = (location) => this.moved(location as Location);
+    return viewer;
+  }
+
+  private moved(location: Location): void {
+    const [x = 0, y = 0, z = 0] = Array.from(location.mm);
+    const label = this.overlay ? location.values[1]?.value : undefined;
+    this.onPlace({
+      mm: [x, y, z], intensity: location.values[0]?.value ?? null, label: label === undefined ? null : Math.round(label),
+    });
+  }
+
+  // Shows a scan alone; `nifti` is an uncompressed NIfTI file.
+  async showScan(name: string, nifti: Uint8Array): Promise<void> {
+    const viewer = await this.open();
+    const image = await this.image(name, nifti, "gray", 1);
+    for (const old of [...viewer.volumes]) viewer.removeVolume(old);
+    this.overlay = null;
+    this.alone = null;
+    viewer.addVolume(image);
+    this.setView(this.view);
+  }
+
+  async showLabels(nifti: Uint8Array, labels: LabelEntry[]): Promise<void> {
+    const viewer = await this.open();
+    const image = await this.image("labels.nii", nifti, "gray", this.opacity);
+    this.hideLabels(viewer);
+    this.labels = labels;
+    this.overlay = image;
+    this.alone = null;
+    this.paint();
+    viewer.addVolume(image);
+    viewer.createOnLocationChange();
+  }
+
+  async hide(): Promise<void> {
+    if (this.overlay) this.hideLabels(await this.open());
+  }
+
+  private hideLabels(viewer: Niivue): void {
+    if (this.overlay) viewer.removeVolume(this.overlay);
+    this.overlay = null;
+  }
+
+  private async image(name: string, nifti: Uint8Array, colormap: string, opacity: number): Promise<NVImage> {
+    const { NVImage } = await library();
+    const whole = nifti.byteOffset === 0 && nifti.byteLength === nifti.buffer.byteLength;
+    const buffer = (whole ? nifti.buffer : nifti.slice().buffer) as ArrayBuffer;
+    const plain = name.replace(/\.(nii|mgh|mgz|gz)/gi, "") + ".nii"; // read as what it now is
+    const image = await (NVImage.new as (b: ArrayBuffer, n: string, c: string, o: number) => Promise<NVImage>)(
+      buffer, plain, colormap, opacity);
+    image.colorbarVisible = false;
+    return image;
+  }
+
+  // Label colours; with one label alone the others are clear.
+  private paint(): void {
+    if (!this.overlay) return;
+    const channel = (at: number) => this.labels.map((l) => parseInt(l.colour.slice(at, at + 2), 16));
+    this.overlay.setColormapLabel({
+      R: channel(1), G: channel(3), B: channel(5),
+      A: this.labels.map((l) => (l.value !== 0 && (this.alone === null || this.alone === l.value) ? 255 : 0)),
+      I: this.labels.map((l) => l.value), labels: this.labels.map((l) => l.name),
+    });
+  }
+
+  async showAlone(value: number | null): Promise<void> {
+    const viewer = await this.open();
+    this.alone = value;
+    this.paint();
+    viewer.updateGLVolume();
+  }
+
+  async setOpacity(opacity: number): Promise<void> {
+    this.opacity = opacity;
+    if (!this.overlay) return;
+    const viewer = await this.open();
+    const index = viewer.volumes.indexOf(this.overlay);
+    if (index > 0) viewer.setOpacity(index, opacity);
+  }
+
+  async setView(view: View): Promise<void> {
+    this.view = view;
+    const viewer = await this.open();
+    const types = {
+      multi: viewer.sliceTypeMultiplanar, axial: viewer.sliceTypeAxial, coronal: viewer.sliceTypeCoronal,
+      sagittal: viewer.sliceTypeSagittal, render: viewer.sliceTypeRender,
+    };
+    viewer.setSliceType(types[view]);
+  }
+
+  async picture(): Promise<Blob> {
+    const viewer = await this.open();
+    viewer.drawScene(); // in the same task: the drawing buffer is not kept
+    return new Promise((resolve, reject) =>
+      this.canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The picture cannot be made."))), "image/png"));
+  }
+
+  async saveScene(name: string): Promise<void> {
+    const viewer = await this.open();
+    await viewer.saveDocument(name, true);
+  }
+}

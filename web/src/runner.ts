@@ -1,0 +1,175 @@
+// A model on a device: plans it, loads the plan, keeps it for the next scan of the same size, and makes a smaller plan
+// where the device gives less than it said.
+
+import type { ImageTensor, Model } from "./compiler.js";
+import { requestDevice, type OpenDevice } from "./device.js";
+import { GyrusError } from "./errors.js";
+import { parsePlan, type Plan } from "./plan.js";
+import { choosePrecision } from "./precision.js";
+import { RecoveringExecutor } from "./recovering.js";
+import type { CompiledPlan, PlanLimits, PlanRequest, Precision, Progress, RunResult, SegmentOptions } from "./types.js";
+
+/** WebGPU's default limits, which every device has: those that a failed allocation may have to do with. */
+const defaultLimits: Partial<PlanLimits> = { maxBufferSize: 256 * 2 ** 20, maxStorageBufferBindingSize: 128 * 2 ** 20 };
+
+export interface Watch {
+  signal: AbortSignal;
+  progress: (stage: string, progress: Progress) => void;
+  notice: (line: string) => void;
+}
+
+export interface PlanFacts {
+  precision: Precision;
+  why: string;
+  peakBytes: number;
+  flops: number;
+  kernels: number;
+  steps: number;
+}
+
+interface Loaded {
+  key: string;
+  facts: PlanFacts;
+  executor: RecoveringExecutor;
+}
+
+/** One try: a plan in this precision, for the device's own limits or for the defaults. */
+interface Attempt {
+  precision: Precision;
+  small: boolean;
+  why: string;
+}
+
+export function stage(progress: Watch["progress"], name: string): void {
+  progress(name, { fraction: 0, label: "", step: 0, steps: 0, secondsLeft: null });
+}
+
+export class Runner {
+  /** For tests: so many attempts to load a plan fail as if memory had run out. */
+  refusals = 0;
+  #open: OpenDevice | null = null;
+  #loaded: Loaded | null = null;
+
+  get device(): OpenDevice | null {
+    return this.#open;
+  }
+
+  /** Opens the device anew where there is none or it was lost. */
+  async openDevice(): Promise<OpenDevice> {
+    if (this.#open) return this.#open;
+    const open = await requestDevice();
+    void open.device.lost.then(() => {
+      if (this.#open === open) this.#open = null;
+    });
+    return (this.#open = open);
+  }
+
+  /** Frees the plan on the device: another model, or no use for it. */
+  drop(): void {
+    this.#loaded?.executor.destroy();
+    this.#loaded = null;
+  }
+
+  /** The network on an image. `modelKey` tells models apart. */
+  async run(
+    model: Model, modelKey: string, image: ImageTensor, wish: SegmentOptions["precision"], watch: Watch,
+  ): Promise<{ result: RunResult; facts: PlanFacts; compileMs: number }> {
+    let last: GyrusError | null = null;
+    const begin = performance.now();
+    for (let attempt = await this.#first(model, image, wish, watch), tries = 1; ; ++tries) {
+      try {
+        const { executor, facts } = await this.#load(model, modelKey, image, attempt, watch);
+        const compileMs = performance.now() - begin;
+        const onProgress = (progress: Progress) => watch.progress("Layers", progress);
+        const inputs = { image, scale: scalar(image.scale), shift: scalar(image.shift) };
+        const result = await executor.run(inputs, { signal: watch.signal, onProgress });
+        return { result, facts, compileMs };
+      } catch (error) {
+        this.drop();
+        if (!(error instanceof GyrusError) || error.code !== "out-of-memory") throw error;
+        last = error;
+      }
+      const next = smaller(attempt, wish);
+      if (!next || tries >= 3)
+        throw new GyrusError("out-of-memory", `${last.message}; a smaller plan did not fit either: close other tabs and ` +
+          "programs that use the GPU, or take a smaller model");
+      watch.notice(`The GPU did not give the memory for ${name(attempt)}; trying ${name(next)}.`);
+      attempt = next;
+    }
+  }
+
+  // What to try first; the memory of an f32 plan decides where the precision is left open.
+  async #first(model: Model, image: ImageTensor, wish: SegmentOptions["precision"], watch: Watch): Promise<Attempt> {
+    if (wish !== "auto") return { precision: wish, small: false, why: "chosen in the settings" };
+    const { limits, report } = await this.openDevice();
+    stage(watch.progress, "Planning");
+    let choice: { precision: Precision; why: string };
+    try {
+      choice = choosePrecision(model.plan(planRequest(image, "f32", limits, report.software)).peakBytes, report);
+    } catch (error) {
+      if (!(error instanceof GyrusError) || error.code !== "over-limits") throw error;
+      choice = { precision: "f16", why: "no plan in f32 keeps this GPU's limits" };
+    }
+    if (choice.precision === "f16") watch.notice(`Storing feature maps in f16: ${choice.why}.`);
+    return { ...choice, small: false };
+  }
+
+  async #load(model: Model, modelKey: string, image: ImageTensor, attempt: Attempt, watch: Watch): Promise<Loaded> {
+    const { limits, report } = await this.openDevice();
+    const wanted = attempt.small ? capped(limits, defaultLimits) : limits;
+    const request = planRequest(image, attempt.precision, wanted, report.software);
+    const key = JSON.stringify([modelKey, request]);
+    if (this.#loaded?.key === key) {
+      this.#loaded.facts.why = attempt.why;
+      return this.#loaded;
+    }
+    this.drop(); // its memory first
+    stage(watch.progress, "Planning");
+    const compiled = model.plan(request);
+    const plan = parsePlan(compiled.json, compiled.weights);
+    if (this.refusals > 0) {
+      --this.refusals;
+      throw new GyrusError("out-of-memory", "[device] out-of-memory error, asked for by a test");
+    }
+    const executor = await RecoveringExecutor.create(plan, {
+      requestDevice: async () => (await this.openDevice()).device,
+      signal: watch.signal,
+      onNotice: watch.notice,
+      onCompiled: (step, steps) =>
+        watch.progress("Kernels", { fraction: step / steps, label: "compiling", step, steps, secondsLeft: null }),
+    });
+    return (this.#loaded = { key, executor, facts: factsOf(compiled, plan, attempt) });
+  }
+}
+
+function factsOf(compiled: CompiledPlan, plan: Plan, attempt: Attempt): PlanFacts {
+  const { peakBytes, flops } = compiled;
+  const { precision, why } = attempt;
+  return { precision, why, peakBytes, flops, kernels: plan.kernels.length, steps: plan.steps.length };
+}
+
+function planRequest(image: ImageTensor, precision: Precision, limits: PlanLimits, software: boolean): PlanRequest {
+  const spatial = image.shape.slice(-3) as [number, number, number];
+  return { spatial, input: image.dtype, clamp: image.clamp, output: "labels", precision, limits, software };
+}
+
+function capped(limits: PlanLimits, caps: Partial<PlanLimits>): PlanLimits {
+  const out = { ...limits };
+  for (const [key, cap] of Object.entries(caps) as [keyof PlanLimits, number][]) out[key] = Math.min(out[key], cap);
+  return out;
+}
+
+// Halves first, then smaller buffers: an adapter may offer larger ones than its driver can find room for.
+function smaller(attempt: Attempt, wish: SegmentOptions["precision"]): Attempt | null {
+  const why = "the GPU did not give the memory for a larger plan";
+  if (attempt.precision === "f32" && wish === "auto") return { precision: "f16", small: attempt.small, why };
+  return attempt.small ? null : { ...attempt, small: true, why };
+}
+
+function name(attempt: Attempt): string {
+  return `the plan in ${attempt.precision}${attempt.small ? " with WebGPU's default limits" : ""}`;
+}
+
+function scalar(value: number) {
+  return { dtype: "f32" as const, shape: [1], data: new Uint8Array(new Float32Array([value]).buffer) };
+}

@@ -1,0 +1,127 @@
+// The page's end of the worker: calls become messages, answers come back to who asked.
+
+import { GyrusError, type ErrorCode } from "./errors.js";
+import type {
+  DeviceReport, ModelInfo, ModelSource, OpenScan, Progress, Segmenter, SegmentOptions, SegmentResult,
+} from "./types.js";
+
+export type Method = "device" | "openScan" | "openModel" | "segment" | "brain" | "debugLoseDevice" | "debugRefuseMemory";
+
+export type Request = { id: number; method: Method; args: unknown[] } | { id: number; cancel: true };
+
+export type Answer =
+  | { id: number; result: unknown }
+  | { id: number; error: { code: ErrorCode; message: string } }
+  | { id: number; stage: string; progress: Progress }
+  | { id: number; notice: string };
+
+interface Call {
+  resolve: (value: never) => void;
+  reject: (error: Error) => void;
+  onProgress?: SegmentOptions["onProgress"];
+  onNotice?: SegmentOptions["onNotice"];
+}
+
+export class WorkerSegmenter implements Segmenter {
+  /** Called when the worker died and a new one stands in: scan and model are to be opened again. */
+  onRestart: () => void = () => {};
+  #make: () => Worker;
+  #worker: Worker | null = null;
+  #calls = new Map<number, Call>();
+  #next = 1;
+
+  constructor(make: () => Worker) {
+    this.#make = make;
+  }
+
+  device(): Promise<DeviceReport> {
+    return this.#call("device", []);
+  }
+
+  /** `bytes` is handed over: it is empty here afterwards. */
+  openScan(name: string, bytes: ArrayBuffer): Promise<OpenScan> {
+    return this.#call("openScan", [name, bytes], [bytes]);
+  }
+
+  openModel(source: ModelSource): Promise<ModelInfo> {
+    return this.#call("openModel", [source]);
+  }
+
+  segment(options: SegmentOptions): Promise<SegmentResult> {
+    const { signal, onProgress, onNotice, ...plain } = options;
+    if (signal?.aborted) return Promise.reject(new GyrusError("cancelled", "cancelled before the start"));
+    const id = this.#next;
+    const cancel = () => this.#post({ id, cancel: true });
+    signal?.addEventListener("abort", cancel);
+    const running = this.#call<SegmentResult>("segment", [plain], [], { onProgress, onNotice });
+    return running.finally(() => signal?.removeEventListener("abort", cancel));
+  }
+
+  brain(): Promise<Uint8Array> {
+    return this.#call("brain", []);
+  }
+
+  /** For tests: the device is destroyed as if the driver had failed. */
+  debugLoseDevice(): Promise<void> {
+    return this.#call("debugLoseDevice", []);
+  }
+
+  /** For tests: the next `times` plans find no memory on the device. */
+  debugRefuseMemory(times: number): Promise<void> {
+    return this.#call("debugRefuseMemory", [times]);
+  }
+
+  close(): void {
+    this.#worker?.terminate();
+    this.#worker = null;
+    this.#fail(new GyrusError("cancelled", "the segmenter was closed"));
+  }
+
+  #call<T>(method: Method, args: unknown[], transfer: Transferable[] = [], hooks: Partial<Call> = {}): Promise<T> {
+    const id = this.#next++;
+    return new Promise<T>((resolve, reject) => {
+      this.#calls.set(id, { ...hooks, resolve, reject });
+      try {
+        this.#post({ id, method, args }, transfer);
+      } catch (error) {
+        this.#calls.delete(id);
+        reject(error);
+      }
+    });
+  }
+
+  #post(request: Request, transfer: Transferable[] = []): void {
+    this.#worker ??= this.#start();
+    this.#worker.postMessage(request, transfer);
+  }
+
+  #start(): Worker {
+    const worker = this.#make();
+    worker.onmessage = (event: MessageEvent<Answer>) => this.#heard(event.data);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      worker.terminate();
+      if (this.#worker === worker) this.#worker = null;
+      const reason = event.message || "its script did not load; reload the page";
+      this.#fail(new GyrusError("device", `[worker] stopped (${reason}); open scan and model again`));
+      this.onRestart();
+    };
+    return worker;
+  }
+
+  #heard(answer: Answer): void {
+    const call = this.#calls.get(answer.id);
+    if (!call) return;
+    if ("progress" in answer) return call.onProgress?.(answer.stage, answer.progress);
+    if ("notice" in answer) return call.onNotice?.(answer.notice);
+    this.#calls.delete(answer.id);
+    if ("error" in answer) call.reject(new GyrusError(answer.error.code, answer.error.message));
+    else call.resolve(answer.result as never);
+  }
+
+  #fail(error: Error): void {
+    const calls = [...this.#calls.values()];
+    this.#calls.clear();
+    for (const call of calls) call.reject(error);
+  }
+}
