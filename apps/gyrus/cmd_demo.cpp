@@ -25,7 +25,7 @@ struct DemoArguments {
   int64_t size = 128;
   uint64_t seed = 1;
   std::string out = "gyrus-demo";
-  bool json = false, quiet = false;
+  bool json = false, quiet = false, files = false;
   DeviceArguments device;
 };
 
@@ -76,11 +76,30 @@ std::string dice_text(double dice) {
   return text;
 }
 
+void make_folder(const std::string& path) {
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  if (failed) fail(ErrorCode::Io, path, "cannot be made: ", failed.message());
+}
+
+// The head and the model as files, for other programs; needs no GPU.
+void write_files(const DemoArguments& arguments) {
+  make_folder(arguments.out);
+  PhantomOptions phantom;
+  phantom.dims = {arguments.size, arguments.size, arguments.size};
+  phantom.seed = arguments.seed;
+  std::vector<std::string> files = write_demo_model(arguments.out, arguments.size);
+  files.push_back((fs::path(arguments.out) / "head.nii.gz").string());
+  write_volume(files.back(), make_phantom(phantom).image);
+  if (arguments.json)
+    std::printf("%s\n", nlohmann::ordered_json{{"files", files}}.dump(2).c_str());
+  else if (!arguments.quiet)
+    for (const std::string& file : files) std::printf("%s\n", file.c_str());
+}
+
 // The results in the folder: scan, truth, labels, picture.
 std::vector<std::string> write_results(const DemoArguments& arguments, const DemoResult& result) {
-  std::error_code failed;
-  fs::create_directories(arguments.out, failed);
-  if (failed) fail(ErrorCode::Io, arguments.out, "cannot be made: ", failed.message());
+  make_folder(arguments.out);
   const auto in_folder = [&](const char* name) { return (fs::path(arguments.out) / name).string(); };
   WriteOptions labels;
   labels.labels = true;
@@ -126,6 +145,7 @@ void print_text(const DemoArguments& arguments, const DemoResult& result, const 
 void run(const DemoArguments& arguments) {
   if (arguments.size < kLeastSize || arguments.size > kMostSize)
     fail(ErrorCode::InvalidInput, "--size", arguments.size, " is not between ", kLeastSize, " and ", kMostSize);
+  if (arguments.files) return write_files(arguments);
   Timeline timeline;
   const DemoResult result = segment_phantom(arguments, timeline);
   const std::vector<std::string> files = write_results(arguments, result);
@@ -146,6 +166,7 @@ void add_demo(CLI::App& app) {
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--out", arguments->out, "Folder for the results")->type_name("DIR")->capture_default_str();
+  command->add_flag("--files", arguments->files, "Only write the head and the model's files; run nothing");
   add_device_options(*command, arguments->device);
   command->add_flag("-q,--quiet", arguments->quiet, "Say nothing unless it fails");
   command->add_flag("--json", arguments->json, "Print the result as JSON");
