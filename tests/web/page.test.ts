@@ -1,4 +1,4 @@
-// The built page in Chromium, used as a person would.
+// The built page in Chromium, used as a person would. Scans are small: the GPU is a software one.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -6,19 +6,22 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { gunzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import type { BrowserContext, Page } from "playwright-core";
-import { crop64, DATA, drop, missing, openBrowser, openPage, picture, PROGRAM, Site } from "./support/page.js";
+import {
+  brokenModel, crop48, DATA, drop, missing, nifti, openBrowser, openPage, PROGRAM, SITE, Site,
+} from "./support/page.js";
 
 const model = join(DATA, "models/model5_gw_ae");
 const skip = missing || (existsSync(model) ? false : `${DATA} is not there`);
+const noProgram = skip || (existsSync(PROGRAM) ? false : `${PROGRAM} is not built`);
 
 let site: Site;
 let context: BrowserContext;
 
 before(async () => {
   if (skip) return;
-  site = await Site.open({ model5_gw_ae: model });
+  site = await Site.open({ model5_gw_ae: model, broken: brokenModel(model) });
   context = await openBrowser();
 });
 
@@ -26,6 +29,8 @@ after(async () => {
   await context?.close();
   await site?.close();
 });
+
+const text = async (page: Page, id: string) => (await page.locator(id).textContent()) ?? "";
 
 async function ready(page: Page): Promise<void> {
   await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.includes("parameters"));
@@ -38,9 +43,22 @@ async function openScan(page: Page, name: string, bytes: Uint8Array): Promise<vo
   await page.waitForFunction((name) => document.querySelector("#scan-info")!.textContent!.startsWith(`${name}:`), name);
 }
 
-async function done(page: Page): Promise<void> {
+// Waits for the end of a run, and says how it ended.
+async function end(page: Page): Promise<string> {
   await page.waitForFunction(() => /^(Done|Failed|Cancelled)/.test(document.querySelector("#status")!.textContent!), null,
     { timeout: 300_000 });
+  return text(page, "#status");
+}
+
+async function segment(page: Page): Promise<void> {
+  await page.locator("#run").click();
+  const ended = await end(page);
+  assert.match(ended, /^Done/, await text(page, "#alerts"));
+}
+
+async function layersRun(page: Page): Promise<void> {
+  await page.waitForFunction(() => document.querySelector("#step")!.textContent!.startsWith("Layers"), null,
+    { timeout: 120_000 });
 }
 
 async function saved(page: Page, what: string): Promise<{ name: string; bytes: Buffer }> {
@@ -48,34 +66,179 @@ async function saved(page: Page, what: string): Promise<{ name: string; bytes: B
   return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };
 }
 
-test("a scan is dropped, segmented, measured and saved as the command line does it", { skip }, async () => {
+// What the command line writes for the same file.
+function commandLine(scan: Uint8Array, folder: string, output: string): Buffer {
+  writeFileSync(join(folder, "crop.nii"), scan);
+  execFileSync(PROGRAM, ["segment", join(folder, "crop.nii"), "-m", model, "--no-conform", "-q", "-o",
+    join(folder, "labels.nii.gz"), "--brain", join(folder, "brain.nii.gz")], { stdio: "pipe" });
+  return gunzipSync(readFileSync(join(folder, output)));
+}
+
+function differing(a: Uint8Array, b: Uint8Array): number {
+  assert.equal(a.length, b.length);
+  let count = 0;
+  for (let i = 0; i < a.length; ++i) count += Number(a[i] !== b[i]);
+  return count;
+}
+
+test("a scan is dropped, segmented, measured and saved as the command line does it", { skip: noProgram }, async () => {
   const { page, said } = await openPage(context, site.url);
   await ready(page);
-  const scan = crop64();
+  const scan = crop48();
   await openScan(page, "crop.nii", scan);
   await page.locator("#run").click();
-  await page.waitForFunction(() => Number(document.querySelector<HTMLProgressElement>("#bar")!.value) > 0);
-  await done(page);
-  assert.match((await page.locator("#status").textContent()) ?? "", /^Done/, await page.locator("#alerts").textContent() ?? "");
+  await layersRun(page);
+  assert.match(await end(page), /^Done/, await text(page, "#alerts"));
+  assert.equal(await text(page, "#alerts"), "");
+
   const rows = await page.locator("#labels tbody tr").allTextContents();
   assert.equal(rows.length, 2);
   assert.match(rows[0]!, /White Matter/);
-  await picture(page, "result-desktop-light");
+  const labels = await saved(page, "native");
+  assert.equal(labels.name, "crop_labels.nii.gz");
+  const folder = mkdtempSync(join(tmpdir(), "gyrus-page-"));
+  assert.equal(differing(gunzipSync(labels.bytes), commandLine(scan, folder, "labels.nii.gz")), 0);
+  const brain = await saved(page, "brain");
+  assert.equal(differing(gunzipSync(brain.bytes), gunzipSync(readFileSync(join(folder, "brain.nii.gz")))), 0);
 
-  const { name, bytes } = await saved(page, "native");
-  assert.equal(name, "crop_labels.nii.gz");
-  if (existsSync(PROGRAM)) {
-    const folder = mkdtempSync(join(tmpdir(), "gyrus-page-"));
-    writeFileSync(join(folder, "crop.nii"), scan);
-    execFileSync(PROGRAM, ["segment", join(folder, "crop.nii"), "-m", model, "--no-conform", "-q", "-o",
-      join(folder, "labels.nii.gz")], { stdio: "pipe" });
-    const want = gunzipSync(readFileSync(join(folder, "labels.nii.gz")));
-    const got = gunzipSync(bytes);
-    assert.equal(got.length, want.length);
-    let differ = 0;
-    for (let i = 0; i < want.length; ++i) differ += Number(got[i] !== want[i]);
-    assert.equal(differ, 0, `${differ} bytes differ from the command line's file`);
-  }
+  const report = JSON.parse((await saved(page, "json")).bytes.toString()) as { labels: { voxels: number }[] };
+  assert.equal(report.labels.length, 2);
+  assert.match((await saved(page, "csv")).bytes.toString(), /^value,name,voxels/);
+  const png = (await saved(page, "picture")).bytes;
+  assert.equal(png.subarray(1, 4).toString(), "PNG");
+  assert.ok(png.length > 10_000, "the picture is not blank");
+  assert.equal((await saved(page, "scene")).name, "crop.nvd");
+
+  // One label alone, by the table and back.
+  await page.locator("#labels tbody tr button").first().click();
+  assert.equal(await page.locator("#alone").inputValue(), "1");
+  await page.locator("#labels tbody tr button").first().click();
+  assert.equal(await page.locator("#alone").inputValue(), "");
   assert.deepEqual(said, []);
   await page.close();
 });
+
+test("nothing of the scan is sent", { skip }, () => {
+  assert.deepEqual(site.asked.filter((request) => request.method !== "GET" || request.bytes > 0), []);
+});
+
+test("files that are no scan are refused in one line, and the page goes on", { skip }, async () => {
+  const { page } = await openPage(context, site.url);
+  await ready(page);
+  const whole = gzipSync(crop48());
+  const refused: [string, Uint8Array, RegExp][] = [
+    ["picture.png", Buffer.from("\x89PNG\r\n\x1a\n0000"), /picture\.png is no scan/],
+    ["cut.nii.gz", whole.subarray(0, whole.length >> 1), /cut\.nii\.gz.*(cut off|damaged)/],
+    ["text.nii", Buffer.from("this is no NIfTI file".repeat(40)), /text\.nii/],
+    ["empty.nii", new Uint8Array(), /empty\.nii is empty/],
+  ];
+  for (const [name, bytes, message] of refused) {
+    await drop(page, name, bytes);
+    await page.locator("#alerts .alert").first().waitFor();
+    assert.match(await text(page, "#alerts .alert span"), message);
+    assert.equal(await page.locator("#alerts .alert").count(), 1);
+    await page.getByRole("button", { name: "Dismiss" }).click();
+  }
+  await page.evaluate(() => {
+    const transfer = new DataTransfer();
+    const large = new File([new Uint8Array(8)], "large.nii");
+    Object.defineProperty(large, "size", { value: 2 * 2 ** 30 });
+    transfer.items.add(new File([], "stand-in"));
+    const event = new DragEvent("drop", { bubbles: true });
+    Object.defineProperty(event, "dataTransfer", { value: { items: [], files: [large] } });
+    document.querySelector("#stage")!.dispatchEvent(event);
+  });
+  await page.locator("#alerts .alert").first().waitFor();
+  assert.match(await text(page, "#alerts"), /large\.nii has 2\.0 GiB/);
+
+  await openScan(page, "series.nii", nifti([20, 20, 20], ramp(2 * 8000), 2));
+  assert.match(await text(page, "#notices"), /volume/i, "a 4-D file says which volume was taken");
+  await openScan(page, "crop.nii", crop48());
+  assert.equal(await text(page, "#alerts"), "");
+  await page.close();
+});
+
+test("a model without one of its tensors is refused, and the model before it stays", { skip }, async () => {
+  const { page } = await openPage(context, site.url);
+  await ready(page);
+  await page.locator("#model").selectOption("site:broken");
+  await page.locator("#alerts .alert").waitFor();
+  assert.match(await text(page, "#alerts"), /weight|tensor/i);
+  assert.match(await text(page, "#model-info"), /parameters/);
+  await page.close();
+});
+
+test("a run is cancelled, a second one refused, a lost device replaced, refused memory answered by less", { skip }, async () => {
+  const { page } = await openPage(context, site.url);
+  await ready(page);
+  await openScan(page, "crop.nii", crop48());
+  await page.locator("#run").click();
+  await layersRun(page);
+  await drop(page, "other.nii", crop48());
+  await page.locator("#alerts .alert").waitFor();
+  assert.match(await text(page, "#alerts"), /segmentation is running/);
+  await page.evaluate(() => (globalThis as unknown as { gyrus: { app: { run(): void } } }).gyrus.app.run());
+  await page.waitForFunction(() => document.querySelector("#alerts")!.textContent!.includes("before starting another"));
+  await page.locator("#cancel").click();
+  assert.match(await end(page), /^Cancelled/);
+  assert.equal(await page.locator("#results").isVisible(), false);
+
+  await page.locator("#run").click();
+  await layersRun(page);
+  await debug(page, "debugLoseDevice");
+  assert.match(await end(page), /^Done/, await text(page, "#alerts"));
+  assert.match(await text(page, "#notices"), /device was lost/);
+
+  await page.locator("#precision").selectOption("f32");
+  await page.locator("#precision").selectOption("auto");
+  await page.locator("#model").selectOption("site:model5_gw_ae");
+  await page.locator("#model").evaluate((select) => select.dispatchEvent(new Event("change")));
+  await ready(page);
+  await debug(page, "debugRefuseMemory", 1);
+  await segment(page);
+  assert.match(await text(page, "#notices"), /did not give the memory for the plan in f32; trying the plan in f16/);
+  assert.match(await text(page, "#facts"), /f16/);
+  await page.close();
+});
+
+test("an empty result is no success", { skip }, async () => {
+  const { page } = await openPage(context, site.url);
+  await ready(page);
+  await page.locator("#normalize").selectOption("none");
+  await openScan(page, "dark.nii", nifti([32, 32, 32], new Uint8Array(32 ** 3).map((_, i) => Number(i === 9))));
+  await page.locator("#run").click();
+  assert.match(await end(page), /^Failed/);
+  assert.match(await text(page, "#alerts"), /found no label/);
+  await page.close();
+});
+
+test("the example runs, if the site has it", { skip: skip || !existsSync(join(SITE, "demo/head.nii.gz")) }, async () => {
+  const { page } = await openPage(context, site.url);
+  await page.locator("#demo").click();
+  assert.match(await end(page), /^Done/, await text(page, "#alerts"));
+  assert.equal(await page.locator("#labels tbody tr").count(), 5);
+  await page.close();
+});
+
+test("after the first visit the page works without a network", { skip }, async () => {
+  const own = await Site.open({ model5_gw_ae: model });
+  const { page } = await openPage(context, own.url);
+  await ready(page);
+  await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
+  await own.close();
+  await page.reload();
+  await ready(page);
+  await openScan(page, "crop.nii", nifti([32, 32, 32], ramp(32 ** 3)));
+  await page.close();
+});
+
+function ramp(count: number): Uint8Array {
+  return new Uint8Array(count).map((_, i) => (i * 7) % 251);
+}
+
+function debug(page: Page, method: string, argument?: number): Promise<void> {
+  return page.evaluate(([method, argument]) => {
+    const { segmenter } = (globalThis as unknown as { gyrus: { segmenter: Record<string, (n?: number) => Promise<void>> } }).gyrus;
+    return segmenter[method as string]!(argument as number | undefined);
+  }, [method, argument] as const);
+}

@@ -9,9 +9,16 @@ const scope = self as unknown as ServiceWorkerGlobalScope;
 const kPrefix = "gyrus-page-";
 const kName = kPrefix + VERSION;
 
+// Lists that may change between builds: from the network where there is one.
+const kLists = ["models/index.json", "demo/index.json"];
+const kFresh = /\/(models|demo)\/index\.json$/;
+
 scope.addEventListener("install", (event) => {
-  event.waitUntil(caches.open(kName).then((cache) =>
-    cache.addAll(FILES.map((file) => new Request(file, { cache: "reload" })))));
+  event.waitUntil((async () => {
+    const cache = await caches.open(kName);
+    await cache.addAll(FILES.map((file) => new Request(file, { cache: "reload" })));
+    for (const list of kLists) await cache.add(list).catch(() => {}); // a site may have none
+  })());
 });
 
 scope.addEventListener("activate", (event) => {
@@ -20,9 +27,6 @@ scope.addEventListener("activate", (event) => {
     await scope.clients.claim();
   })());
 });
-
-// Lists that may change between builds: from the network where there is one.
-const kFresh = /\/(models|demo)\/index\.json$/;
 
 scope.addEventListener("fetch", (event) => {
   const url = new URL(event.request.url);

@@ -47,7 +47,7 @@ export class Viewer {
     const { Niivue, SHOW_RENDER } = await library();
     const viewer = new Niivue({
       loadingText: "", dragAndDropEnabled: false, isResizeCanvas: true, show3Dcrosshair: true, logLevel: "error",
-      backColor: [0, 0, 0, 1], crosshairColor: [0.95, 0.72, 0.29, 0.9], crosshairWidth: 1,
+      backColor: [0, 0, 0, 1], crosshairColor: [0.95, 0.72, 0.29, 0.9], crosshairWidth: 0.35, crosshairWidthUnit: "percent", crosshairGap: 3,
       multiplanarShowRender: SHOW_RENDER.ALWAYS, sagittalNoseLeft: true, isColorbar: false,
     });
     await viewer.attachToCanvas(this.canvas, false);

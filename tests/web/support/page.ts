@@ -129,9 +129,21 @@ export function nifti(dims: number[], voxels: Uint8Array, frames = 1): Uint8Arra
   return Buffer.concat([head, voxels]);
 }
 
-/** The crop of 64 voxels a side of a head, as a NIfTI file. */
-export function crop64(): Uint8Array {
-  return nifti([64, 64, 64], readFileSync(join(DATA, "reference/crops/crop64.u8")));
+/** The crop of 48 voxels a side of a head, as a NIfTI file. */
+export function crop48(): Uint8Array {
+  return nifti([48, 48, 48], readFileSync(join(DATA, "reference/crops/crop48.u8")));
+}
+
+/** A copy of a model whose safetensors file calls one tensor by another name. */
+export function brokenModel(folder: string): string {
+  const copy = join(mkdtempSync(join(tmpdir(), "gyrus-model-")), "broken");
+  mkdirSync(copy);
+  writeFileSync(join(copy, "model.json"), readFileSync(join(folder, "model.json")));
+  const weights = readFileSync(join(folder, "model.pth"));
+  const at = weights.indexOf(".weight", 0, "latin1");
+  weights.write(".wieght", at, "latin1");
+  writeFileSync(join(copy, "model.pth"), weights);
+  return copy;
 }
 
 export async function picture(page: Page, name: string): Promise<void> {
