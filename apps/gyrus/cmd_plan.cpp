@@ -2,10 +2,9 @@
 #include <filesystem>
 
 #include "commands.h"
-#include "common.h"
+#include "compile_arguments.h"
 #include "core/error.h"
 #include "engine/text.h"
-#include "manifest.h"
 #include "plan/check.h"
 #include "volume/io.h"
 
@@ -15,9 +14,9 @@ namespace {
 namespace fs = std::filesystem;
 
 struct PlanArguments {
-  std::string model, size = "256", input = "u8", normalize, dump, output;
+  CompileArguments compile;
+  std::string dump, output;
   bool quiet = false;
-  DeviceArguments device;
 };
 
 void print_summary(const Plan& plan, const Target& target) {
@@ -87,16 +86,10 @@ void write_plan(const Plan& plan, const std::string& path) {
 }
 
 void run(const PlanArguments& arguments) {
-  const Shape size = parse_size(arguments.size);
-  const Model model = load_model(resolve_model(arguments.model));
-  const Manifest manifest = manifest_of(model);
-  const NormalizeOptions normalize =
-      arguments.normalize.empty() ? manifest.normalize : parse_normalize(arguments.normalize);
-  NetworkOptions network;
-  network.input = arguments.input == "u8" ? DType::U8 : DType::F32;
-  network.clamp = normalize.kind != NormalizeKind::None;
-  const Target target = plan_target(arguments.device);
-  const Compiled compiled = compile(model, size, network, target, parse_precision(arguments.device.precision));
+  const CompileRequest request = read_request(arguments.compile);
+  const Target target = plan_target(arguments.compile.device);
+  const Compiled compiled = compile(request.model, request.size, request.network, target,
+                                    parse_precision(arguments.compile.device.precision));
   check(compiled.plan, target.limits);
   for (const std::string& notice : compiled.notices) say(notice);
   if (!arguments.dump.empty()) dump_kernels(compiled.plan, arguments.dump);
@@ -115,16 +108,7 @@ void run(const PlanArguments& arguments) {
 void add_plan(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plan", "Compile a model and show the plan: graph, steps, buffers, cost");
   auto arguments = std::make_shared<PlanArguments>();
-  command->add_option("MODEL", arguments->model, "A model's folder, file or name")->required();
-  command->add_option("--size", arguments->size, "Voxels of the volume")->type_name("N|AxBxC")->capture_default_str();
-  command->add_option("--input", arguments->input, "Element type of the volume")
-      ->check(CLI::IsMember({"u8", "f32"}))
-      ->type_name("u8|f32")
-      ->capture_default_str();
-  command
-      ->add_option("--normalize", arguments->normalize, "As for segment; only whether values are clamped matters here")
-      ->type_name("HOW");
-  add_device_options(*command, arguments->device);
+  add_compile_options(*command, arguments->compile);
   command->add_option("--dump", arguments->dump, "Write every kernel's WGSL into this folder")->type_name("DIR");
   command
       ->add_option("-o,--output", arguments->output,
