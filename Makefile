@@ -7,12 +7,15 @@ GYRUS = build/release/bin/gyrus
 # lavapipe asks for a runtime folder and warns without one.
 export XDG_RUNTIME_DIR ?= /tmp
 
-.PHONY: all setup build demo test test-release test-asan test-fuzz bundle bench fuzz format tidy clean
+.PHONY: all setup setup-web build demo web test test-release test-web test-asan test-fuzz bundle bench fuzz format tidy clean
 
 all: build
 
 setup:
 	@scripts/setup.sh
+
+setup-web:
+	@scripts/setup.sh --with-web
 
 build: setup
 	@cmake --preset release >/dev/null
@@ -24,10 +27,22 @@ demo: setup
 	@cmake --build --preset release -j $(JOBS) --target gyrus
 	@$(GYRUS) demo --out out/demo
 
-test: test-release test-asan test-fuzz
+# The compiler as WASM, the page, the executor for exported folders: web/dist, where build/release/bin/gyrus finds them.
+web: setup-web build
+	@cmake --preset wasm >/dev/null
+	@cmake --build --preset wasm -j $(JOBS)
+	@node web/build.mjs
+	@node web/package.mjs
+
+test: test-release test-web test-asan test-fuzz
 
 test-release: build
 	ctest --test-dir build/release --output-on-failure
+
+# Types, then everything under Node and in Chromium. TESTS="executor page" runs those whose names contain a word.
+test-web: web
+	@cd web && npx tsc -p .
+	node web/test.mjs $(TESTS)
 
 # The sanitizers over everything that needs no GPU, and the runtime. (The op table is clean too, but for 48 bytes a
 # pipeline that Mesa's software driver keeps; run it with ASAN_OPTIONS=detect_leaks=0.)
@@ -58,4 +73,4 @@ tidy: setup
 	@git ls-files 'src/*.cpp' 'apps/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy-14 -p build/release --quiet
 
 clean:
-	rm -rf build out
+	rm -rf build out web/dist

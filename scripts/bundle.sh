@@ -20,6 +20,14 @@ ldd "${programs[@]}" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
 loader=$(ldconfig -p 2>/dev/null | awk '/libvulkan\.so\.1 / {print $NF; exit}')
 [ -n "$loader" ] || { echo "bundle: libvulkan.so.1 is not installed" >&2; exit 1; }
 cp -L "$loader" "$out/libvulkan.so.1"
+# What gyrus export and gyrus web need beside the program, where make web was run.
+web=$(dirname "$0")/../web/dist
+if [ -f "$web/gyrus.js" ]; then
+  mkdir "$out/web"
+  cp -r "$web"/{gyrus.js,gyrus.d.ts,example,page} "$out/web"
+else
+  echo "bundle: web/dist is not built, so gyrus export and gyrus web will not work from this bundle; make web builds it" >&2
+fi
 # NVIDIA without a display: VK_ICD_FILENAMES may name this file; gyrus tries the same by itself.
 cat >"$out/nvidia_egl_icd.json" <<'JSON'
 {"file_format_version": "1.0.0", "ICD": {"library_path": "libEGL_nvidia.so.0", "api_version": "1.4.303"}}

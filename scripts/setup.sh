@@ -2,13 +2,14 @@
 # Installs what gyrus needs to build, run and test on Debian 12 or newer: compiler, libraries, a software Vulkan
 # driver new enough for Dawn, and Dawn itself (npm). Safe to run again: a second run only checks.
 #   GYRUS_NO_INSTALL=1   check only, never install
+#   --with-web           also what web/ needs to be built and tested: emscripten, Chromium, its npm packages
 #   --with-schedulers    also what the tests of contrib/ need: Slurm and Snakemake
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # what the build needs | what the tests need on top
-packages=(build-essential cmake ninja-build git ca-certificates nodejs npm
-  nlohmann-json3-dev libcli11-dev libdeflate-dev zlib1g-dev libpng-dev libvulkan1 libcurl4
+packages=(build-essential cmake ninja-build pkg-config git ca-certificates nodejs npm
+  nlohmann-json3-dev libcli11-dev libdeflate-dev zlib1g-dev libpng-dev libcpp-httplib-dev libvulkan1 libcurl4
   libgtest-dev libgmock-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
   python3)
 vulkan_driver=mesa-vulkan-drivers
@@ -16,10 +17,12 @@ oldest_mesa=23.1   # older ones lack dynamic indexing of sampled-image arrays, w
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+with_web=
 for argument in "$@"; do
   case $argument in
+    --with-web) with_web=1; packages+=(emscripten chromium) ;;
     --with-schedulers) packages+=(slurmctld slurmd slurm-client munge snakemake) ;;
-    *) die "\"$argument\" is no option; there is --with-schedulers" ;;
+    *) die "\"$argument\" is no option; there are --with-web and --with-schedulers" ;;
   esac
 done
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'; }
@@ -70,9 +73,17 @@ if [ ${#missing[@]} -gt 0 ]; then
   mesa_is_new_enough || die "Mesa is still older than $oldest_mesa: no software Vulkan for the tests"
 fi
 
-if ! cmp -s package-lock.json node_modules/.gyrus-lock; then
-  say "installing Dawn from npm"
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-  cp package-lock.json node_modules/.gyrus-lock
+# Exactly what the lock file of a folder says; no package runs a script of its own.
+npm_packages() {
+  cmp -s "$1/package-lock.json" "$1/node_modules/.gyrus-lock" && return
+  say "installing $2 from npm"
+  (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+  cp "$1/package-lock.json" "$1/node_modules/.gyrus-lock"
+}
+npm_packages . Dawn
+if [ -n "$with_web" ]; then
+  node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 18 ? 0 : 1)' ||
+    die "web/ needs Node 18 or newer, and this is $(node --version)"
+  npm_packages web "what web/ needs"
 fi
 say "ready"

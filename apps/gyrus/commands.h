@@ -12,6 +12,8 @@ void add_info(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_conform(CLI::App& app);
 void add_tune(CLI::App& app);
+void add_export(CLI::App& app);
+void add_web(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_models(CLI::App& app);
 void add_manual(CLI::App& app);  // completion and man, which tell of all the others

@@ -30,6 +30,8 @@ int run(int argc, char** argv) {
   add_info(app);
   add_devices(app);
   add_tune(app);
+  add_export(app);
+  add_web(app);
   add_demo(app);
   add_models(app);
   add_manual(app);

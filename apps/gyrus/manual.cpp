@@ -13,6 +13,8 @@ constexpr Variable kVariables[] = {
     {"GYRUS_MODELS", "Another folder for models that are given by name."},
     {"GYRUS_MODELS_URL", "A mirror from which models are fetched."},
     {"GYRUS_MODELS_TABLE", "A JSON file that takes the place of the built-in table of models."},
+    {"GYRUS_WEB_DIR",
+     "The folder with the built parts of web/, for export and web; else it is looked for beside gyrus."},
     {"GYRUS_OFFLINE", "As --offline."},
     {"GYRUS_VERBOSE", "As --verbose."},
     {"GYRUS_NO_CACHE", "Keep no compiled pipelines between runs."},
