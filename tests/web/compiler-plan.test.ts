@@ -4,9 +4,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Compiler, type Model } from "../../web/src/compiler.js";
-import { GyrusError } from "../../web/src/errors.js";
 import type { NamedBytes, PlanLimits, PlanRequest } from "../../web/src/types.js";
-import { DEFAULT_LIMITS, folderOf, loadCompiler, native, sharedModels, temporary, tinyModel } from "./support/compiler.js";
+import { DEFAULT_LIMITS, folderOf, isError, loadCompiler, native, sharedModels, temporary, tinyModel } from "./support/compiler.js";
 
 const request = (more: Partial<PlanRequest> = {}): PlanRequest => ({
   spatial: [64, 64, 64],
@@ -162,16 +161,6 @@ describe("what is wrong with a model is said in one line", () => {
     model.close();
   });
 });
-
-function isError(code: string, message: RegExp): (error: unknown) => boolean {
-  return (error) => {
-    assert.ok(error instanceof GyrusError, String(error));
-    assert.equal(error.code, code, error.message);
-    assert.match(error.message, message);
-    assert.ok(!error.message.includes("\n"), "more than one line");
-    return true;
-  };
-}
 
 function named(name: string, text: string): NamedBytes {
   return { name, bytes: new TextEncoder().encode(text) };

@@ -40,6 +40,11 @@ export class Compiler {
     return new Compiler(await Wasm.load(options.wasm ?? new URL("./wasm/gyrus.wasm", import.meta.url)));
   }
 
+  // What the module holds; it never shrinks.
+  get memoryBytes(): number {
+    return this.#wasm.memoryBytes;
+  }
+
   // `name` is the model's, usually its folder's; `main` the file that a person named, where it was no folder.
   openModel(files: NamedBytes[], name: string, main = ""): Model {
     const wasm = this.#wasm;

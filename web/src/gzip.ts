@@ -27,9 +27,6 @@ export async function gunzip(
   name: string,
   limit = MAX_VOLUME_BYTES,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  // The trailer holds the size (modulo 2³²): room for all of it at once, where it can be true.
-  const promised = new DataView(bytes.buffer, bytes.byteOffset).getUint32(Math.max(0, bytes.length - 4), true);
-  let out = new Uint8Array(Math.min(promised, limit, bytes.length * MAX_RATIO));
   let size = 0;
   const damaged = () =>
     new GyrusError(
@@ -38,6 +35,9 @@ export async function gunzip(
         "get the file again or check it with gzip -t",
     );
   if (bytes.length < MIN_MEMBER) throw damaged();
+  // The trailer holds the size (modulo 2³²): room for all of it at once, where it can be true.
+  const promised = new DataView(bytes.buffer, bytes.byteOffset + bytes.length - 4, 4).getUint32(0, true);
+  let out = new Uint8Array(Math.min(promised, limit, bytes.length * MAX_RATIO));
   const stream = new Blob([bytes as Uint8Array<ArrayBuffer>]).stream().pipeThrough(new DecompressionStream("gzip"));
   const reader = stream.getReader();
   for (;;) {

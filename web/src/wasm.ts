@@ -23,6 +23,10 @@ export class Wasm {
     return new Wasm(instance);
   }
 
+  get memoryBytes(): number {
+    return this.#memory.buffer.byteLength;
+  }
+
   // Calls an export with numbers as they are, strings as UTF-8 and bytes as address and size.
   call(name: string, ...args: (number | string | Uint8Array)[]): number {
     const taken: number[] = [];

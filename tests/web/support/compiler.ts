@@ -1,10 +1,12 @@
 // What the compiler's tests share: the module, the command line beside it, models and scans.
+import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Compiler } from "../../../web/src/compiler.js";
+import { GyrusError } from "../../../web/src/errors.js";
 import type { NamedBytes, PlanLimits } from "../../../web/src/types.js";
 
 // The bundle lies in build/web-tests.
@@ -41,9 +43,29 @@ export function native(args: string[]): string {
 // Why tests against the command line are skipped, or false.
 native.missing = existsSync(PROGRAM) ? false : `${PROGRAM} is not built`;
 
-// What it prints where it fails.
+// What it prints where it fails; "" where it does not.
 export function nativeError(args: string[]): string {
-  return spawnSync(PROGRAM, args, { encoding: "utf8" }).stderr;
+  const { status, stderr } = spawnSync(PROGRAM, args, { encoding: "utf8" });
+  return status === 0 ? "" : stderr;
+}
+
+// Whether the command line has something to run networks on.
+export const hasAdapter = { missing: native.missing || noAdapter() };
+
+function noAdapter(): string | false {
+  const { status, stdout } = spawnSync(PROGRAM, ["devices", "--json"], { encoding: "utf8" });
+  return status === 0 && stdout.includes("{") ? false : "the command line finds no adapter";
+}
+
+// For assert.throws: a GyrusError of that code, in one line that matches.
+export function isError(code: string, message: RegExp): (error: unknown) => boolean {
+  return (error) => {
+    assert.ok(error instanceof GyrusError, String(error));
+    assert.equal(error.code, code, error.message);
+    assert.match(error.message, message);
+    assert.ok(!error.message.includes("\n"), "more than one line");
+    return true;
+  };
 }
 
 const folders: string[] = [];
@@ -132,4 +154,43 @@ export function sharedModels(): { name: string; folder: string }[] {
 export function shared(path: string): string | undefined {
   const full = join(DATA, path);
   return existsSync(full) ? full : undefined;
+}
+
+export interface ScanSpec {
+  dims: [number, number, number];
+  spacing: [number, number, number]; // mm
+  tilt?: number; // radians about the first axis
+  type?: "u8" | "i16"; // i16: with slope and intercept
+  frames?: number;
+}
+
+// A NIfTI file: a ball in a ball with noise.
+export function tinyScan({ dims, spacing, tilt = 0, type = "u8", frames = 1 }: ScanSpec): Uint8Array<ArrayBuffer> {
+  const [nx, ny, nz] = dims;
+  const size = type === "u8" ? 1 : 2;
+  const out = new DataView(new ArrayBuffer(352 + nx * ny * nz * frames * size));
+  const i16 = (at: number, ...values: number[]) => values.forEach((value, i) => out.setInt16(at + 2 * i, value, true));
+  const f32 = (at: number, ...values: number[]) => values.forEach((value, i) => out.setFloat32(at + 4 * i, value, true));
+  out.setInt32(0, 348, true);
+  i16(40, frames > 1 ? 4 : 3, nx, ny, nz, frames, 1, 1, 1);
+  i16(70, type === "u8" ? 2 : 4, 8 * size);
+  f32(76, 1, ...spacing, 1, 1, 1, 1);
+  f32(108, 352, type === "u8" ? 1 : 0.5, type === "u8" ? 0 : -3);
+  out.setUint8(123, 2);
+  i16(254, 1);
+  const [sx, sy, sz] = spacing;
+  const cos = Math.cos(tilt);
+  const sin = Math.sin(tilt);
+  f32(280, sx, 0, 0, (-sx * nx) / 2, 0, sy * cos, -sz * sin, (-sy * ny) / 2, 0, sy * sin, sz * cos, (-sz * nz) / 2);
+  out.setUint32(344, 0x6e2b3100, false);
+  let state = 1;
+  for (let i = 0; i < nx * ny * nz * frames; ++i) {
+    state = (state * 48271) % 2147483647;
+    const at = [i % nx, Math.floor(i / nx) % ny, Math.floor(i / (nx * ny)) % nz];
+    const r = Math.hypot(...at.map((c, axis) => (c - (dims[axis]! - 1) / 2) / dims[axis]!));
+    const value = (r < 0.2 ? 220 : r < 0.4 ? 120 : 20) + (state % 20);
+    if (type === "u8") out.setUint8(352 + i, value);
+    else out.setInt16(352 + 2 * i, value * 5 - 100, true);
+  }
+  return new Uint8Array(out.buffer);
 }
