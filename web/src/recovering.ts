@@ -28,19 +28,18 @@ function neverLess(onProgress: (progress: Progress) => void): (progress: Progres
 export class RecoveringExecutor {
   readonly plan: Plan;
   #options: RecoveringOptions;
-  #executor: Promise<PlanExecutor>;
+  #executor: Promise<PlanExecutor> | null = null; // null where the last attempt to load failed
   #current: PlanExecutor | null = null;
   #destroyed = false;
 
   private constructor(plan: Plan, options: RecoveringOptions) {
     this.plan = plan;
     this.#options = options;
-    this.#executor = this.#load();
   }
 
   static async create(plan: Plan, options: RecoveringOptions): Promise<RecoveringExecutor> {
     const executor = new RecoveringExecutor(plan, options);
-    await executor.#executor;
+    await executor.#loaded();
     return executor;
   }
 
@@ -60,15 +59,14 @@ export class RecoveringExecutor {
   /** As PlanExecutor.run; progress does not go back when a run is replayed. */
   async run(inputs: Record<string, TensorValue>, options: RunOptions = {}): Promise<RunResult> {
     const replayable = options.onProgress ? { ...options, onProgress: neverLess(options.onProgress) } : options;
-    const loading = this.#executor;
+    const executor = await this.#loaded();
     try {
-      return await (await loading).run(inputs, replayable);
+      return await executor.run(inputs, replayable);
     } catch (error) {
       if (!(error instanceof GyrusError) || error.code !== "device-lost" || this.#destroyed) throw error;
-      // The first of several runs that were hit opens the new device, the others wait for it.
-      if (this.#executor === loading) this.#executor = this.#recover(error);
       if (options.signal?.aborted) throw new GyrusError("cancelled", "[run] cancelled while the device was lost");
-      return (await this.#executor).run(inputs, replayable);
+      this.#giveUp(executor, error);
+      return (await this.#loaded()).run(inputs, replayable);
     }
   }
 
@@ -76,20 +74,30 @@ export class RecoveringExecutor {
   destroy(): void {
     this.#destroyed = true;
     this.#current?.destroy();
-    this.#executor.catch(() => {});
+  }
+
+  #loaded(): Promise<PlanExecutor> {
+    if (!this.#executor) {
+      this.#executor = this.#load();
+      this.#executor.catch(() => (this.#executor = null)); // the next call tries again
+    }
+    return this.#executor;
   }
 
   async #load(): Promise<PlanExecutor> {
+    if (this.#destroyed) throw new GyrusError("cancelled", "[run] the executor was destroyed; create a new one");
     const device = await this.#options.requestDevice();
     const executor = await PlanExecutor.create(device, this.plan, this.#options);
     if (this.#destroyed) executor.destroy();
     return (this.#current = executor);
   }
 
-  async #recover(loss: GyrusError): Promise<PlanExecutor> {
+  // Of several runs that a loss hit, the first comes here in time; the others find the next executor on its way.
+  #giveUp(executor: PlanExecutor, loss: GyrusError): void {
+    if (this.#current !== executor) return;
     this.#options.onNotice?.(`${loss.message}; opening a new one and running again`);
-    this.#current?.destroy();
+    executor.destroy();
     this.#current = null;
-    return this.#load();
+    this.#executor = null;
   }
 }

@@ -1,0 +1,113 @@
+// Writes the op table as plans, for executors that are not C++: op_plans LIMITS SETTING…
+//
+// LIMITS is the adapter's limits as JSON, SETTING the names of op_settings. On standard output, for every case: one line
+// of JSON, then `bytes` bytes that it points into by [offset, size]:
+//   name, bytes, inputs: [{ name, dtype, shape, data }], want: [{ name, data }] as doubles,
+//   settings: [{ name, plan, weights, bounds: { output: { nmse } | { different } } }]
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/error.h"
+#include "op_cases.h"
+#include "plan/check.h"
+#include "reference/reference.h"
+#include "support/op_bounds.h"
+
+namespace gyrus::test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Limits parse_limits(const char* text) {
+  const Json json = Json::parse(text);
+  Limits limits;
+  visit_limits(limits, [&](const char* key, auto& value) { json.at(key).get_to(value); });
+  return limits;
+}
+
+// The bytes that follow a line; every item starts at a multiple of 8.
+class Blob {
+ public:
+  Json add(const void* data, size_t size) {
+    bytes_.resize(round_up(bytes_.size(), 8));
+    const size_t offset = bytes_.size();
+    bytes_.resize(offset + size);
+    if (size) std::memcpy(bytes_.data() + offset, data, size);
+    return Json::array({offset, size});
+  }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+Json bounds(const OpCase& c, const OpSetting& setting, const Plan& plan) {
+  Json all = Json::object();
+  for (const PlanPort& port : plan.outputs) {
+    if (is_float(port.dtype))
+      all[port.name] = {{"nmse", most_nmse(c, setting, port.dtype)}};
+    else
+      all[port.name] = {{"different", most_different(c, setting, element_count(port.shape))}};
+  }
+  return all;
+}
+
+void write_case(const OpCase& c, const std::vector<OpSetting>& settings) {
+  const Graph graph = case_graph(c);
+  const auto inputs = case_inputs(c, 7);
+  Blob blob;
+  Json line = {{"name", c.name}, {"bytes", 0}, {"inputs", Json::array()}, {"want", Json::array()},
+               {"settings", Json::array()}};
+  for (const auto& [name, tensor] : inputs)
+    line["inputs"].push_back({{"name", name},
+                              {"dtype", to_string(tensor.dtype)},
+                              {"shape", tensor.shape},
+                              {"data", blob.add(tensor.data.data(), tensor.data.size())}});
+  for (const auto& [name, want] : reference::run(graph, inputs))
+    line["want"].push_back({{"name", name}, {"data", blob.add(want.data.data(), want.data.size() * sizeof(double))}});
+  for (const OpSetting& setting : settings) {
+    const Plan plan = op_plan(c, graph, setting);
+    check(plan, setting.limits);
+    const std::string json = to_json(plan);
+    line["settings"].push_back({{"name", setting.name},
+                                {"plan", blob.add(json.data(), json.size())},
+                                {"weights", blob.add(plan.weights.data(), plan.weights.size())},
+                                {"bounds", bounds(c, setting, plan)}});
+  }
+  line["bytes"] = blob.bytes().size();
+  const std::string text = line.dump() + "\n";
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
+      std::fwrite(blob.bytes().data(), 1, blob.bytes().size(), stdout) != blob.bytes().size())
+    fail(ErrorCode::Io, "op_plans", "standard output was closed");
+}
+
+int run(int argc, char** argv) {
+  const std::set<std::string> wanted(argv + 2, argv + argc);
+  std::vector<OpSetting> settings;
+  for (const OpSetting& setting : op_settings(parse_limits(argv[1])))
+    if (wanted.count(setting.name)) settings.push_back(setting);
+  if (settings.size() != wanted.size()) {
+    std::fprintf(stderr, "op_plans: an unknown setting; there are adapter, default, tiny, tiny-f16, f16\n");
+    return 2;
+  }
+  for (const OpCase& c : op_cases()) write_case(c, settings);
+  return 0;
+}
+
+}  // namespace
+}  // namespace gyrus::test
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: op_plans LIMITS SETTING...\n");
+    return 2;
+  }
+  try {
+    return gyrus::test::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "op_plans: %s\n", error.what());
+    return 1;
+  }
+}
