@@ -125,7 +125,16 @@ std::string expand_template(std::string_view text, const KernelVars& vars) {
 }
 
 std::string expand_kernel(std::string_view name, const KernelVars& vars) {
-  return expand_template(kernel_text(name), vars);
+  // A network asks for the same few texts hundreds of times.
+  constexpr size_t kMostKept = 64;
+  static thread_local std::map<std::pair<std::string, KernelVars>, std::string> kept;
+  std::pair<std::string, KernelVars> key(name, vars);
+  const auto found = kept.find(key);
+  if (found != kept.end()) return found->second;
+  std::string text = expand_template(kernel_text(name), vars);
+  if (kept.size() >= kMostKept) kept.clear();
+  kept.emplace(std::move(key), text);
+  return text;
 }
 
 }  // namespace gyrus
