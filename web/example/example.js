@@ -126,6 +126,9 @@ function labelsOf(outputs) {
 
 let executor, setup, stopping;
 
+/** The volume and labels on show. */
+export let shown = null;
+
 /** Labels of a volume, x fastest, and the seconds that it took. */
 export async function segment(volume, options = {}) {
   const image = imageOf(volume, executor.plan.inputs.find((port) => port.name === "image"));
@@ -213,6 +216,7 @@ async function segmentAndShow(name, read) {
     };
     const { labels, seconds } = await segment(volume, { signal: stopping.signal, onProgress });
     show(volume, labels);
+    shown = { ...volume, labels };
     const labelled = labels.reduce((count, label) => count + (label > 0), 0);
     if (labelled === 0) throw new GyrusError("device", `[${name}] has no label at all: wrong input, or the GPU failed`);
     byId("progress").value = 1;

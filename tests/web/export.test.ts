@@ -1,0 +1,172 @@
+// Exported folders in Chromium, from a server that knows nothing but files and suffixes.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { extname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import type { BrowserContext, Page } from "playwright-core";
+import { crop48, missing, openBrowser, openPage, PROGRAM, ROOT } from "./support/page.js";
+import { testData } from "./support/native.js";
+
+const runPlan = join(ROOT, "build/release/tests/run_plan");
+const skip = missing || [PROGRAM, runPlan, join(ROOT, "web/dist/gyrus.js")].filter((path) => !existsSync(path))
+  .map((path) => `${path} is not built: make web`)[0] || false;
+// The driver that Chromium uses, for the native runtime too.
+const swiftshader = "/usr/lib/chromium/vk_swiftshader_icd.json";
+const env = { ...process.env, VK_ICD_FILENAMES: swiftshader, GYRUS_NO_CACHE: "1" };
+const types: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".json": "application/json" };
+
+let folder: string;
+let server: Server;
+let context: BrowserContext;
+
+const gyrus = (...args: string[]) => execFileSync(PROGRAM, args, { env, cwd: folder, stdio: "pipe" });
+
+before(async () => {
+  if (skip) return;
+  folder = mkdtempSync(join(tmpdir(), "gyrus-export-"));
+  gyrus("demo", "--size", "32", "--files", "--out", "model", "-q");
+  server = createServer((request, response) => {
+    const path = join(folder, new URL(request.url!, "http://x").pathname.replace(/\/$/, "/index.html"));
+    if (!existsSync(path)) return response.writeHead(404).end();
+    return response.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" })
+      .end(readFileSync(path));
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  context = await openBrowser();
+});
+
+after(async () => {
+  await context?.close();
+  server?.closeAllConnections();
+  server?.close();
+  if (folder) rmSync(folder, { recursive: true });
+});
+
+const address = (site: string) => `http://127.0.0.1:${(server.address() as AddressInfo).port}/${site}/`;
+const text = async (page: Page, id: string) => (await page.locator(id).textContent()) ?? "";
+
+// Waits until the page is done with what it does, and says how it ended.
+async function settled(page: Page): Promise<string> {
+  await page.waitForFunction(() => /^Ready|labelled in/.test(document.querySelector("#status")!.textContent!)
+    || document.querySelector("#error")!.textContent !== "", null, { timeout: 240_000 });
+  return (await text(page, "#error")) || text(page, "#status");
+}
+
+async function pick(page: Page, name: string, bytes: Uint8Array): Promise<string> {
+  await page.evaluate(() => document.querySelector("#status")!.replaceChildren());
+  await page.setInputFiles("#file", { name, mimeType: "application/octet-stream", buffer: Buffer.from(bytes) });
+  return settled(page);
+}
+
+async function shownLabels(page: Page): Promise<Buffer> {
+  const labels = await page.evaluate(async () => {
+    const example = await import(new URL("example.js", document.baseURI).href);
+    return Array.from(example.shown.labels as Uint8Array);
+  });
+  return Buffer.from(labels);
+}
+
+const voxelsOf = (path: string) => gunzipSync(readFileSync(path)).subarray(352);
+
+function differing(a: Uint8Array, b: Uint8Array): number {
+  assert.equal(a.length, b.length);
+  return a.reduce((count, value, i) => count + Number(value !== b[i]), 0);
+}
+
+// The same plan and input through the native runtime; labels in the order of files.
+function nativeLabels(site: string, voxels: Uint8Array, side: number, scale: number, shift: number): Buffer {
+  const turn = (from: Uint8Array) => Buffer.from(from.map((_, i) =>
+    from[(i % side) * side * side + (Math.floor(i / side) % side) * side + Math.floor(i / side / side)]!));
+  const scalars = Buffer.from(Float32Array.of(scale, shift).buffer);
+  const [input, output] = [join(folder, "inputs"), join(folder, "outputs")];
+  writeFileSync(input, Buffer.concat([turn(voxels), scalars]));
+  execFileSync(runPlan, [join(folder, site, "plan.json"), input, output], { env, stdio: "pipe" });
+  return turn(readFileSync(output).subarray(0, voxels.length));
+}
+
+test("an exported folder runs as it is and gives the command line's labels", { skip }, async () => {
+  gyrus("export", "model", "--size", "32", "-o", "site", "-q");
+  const { page, said } = await openPage(context, address("site"));
+  assert.equal(await settled(page), "Ready.");
+  assert.match(await text(page, "#about"), /32×32×32 voxels in f32/);
+  assert.match(await pick(page, "head.nii.gz", readFileSync(join(folder, "model/head.nii.gz"))), /labelled in/);
+  const labels = await shownLabels(page);
+  gyrus("segment", "model/head.nii.gz", "--no-conform", "-m", "model", "-o", "labels.nii.gz", "--limits", "default", "-q");
+  assert.equal(differing(labels, voxelsOf(join(folder, "labels.nii.gz"))), 0);
+  assert.equal(await page.locator("#planes canvas").count(), 3);
+  assert.equal(await page.locator("#progress").evaluate((bar) => (bar as HTMLProgressElement).value), 1);
+
+  await page.evaluate(() => document.querySelector("#status")!.replaceChildren());
+  await page.locator("#synthetic").click();
+  assert.match(await settled(page), /labelled in|no label at all/);
+  assert.deepEqual(said, []);
+  await page.close();
+});
+
+test("logits and f16 give the same picture", { skip }, async () => {
+  gyrus("demo", "--size", "16", "--files", "--out", "model16", "-q");
+  const options = ["--size", "16", "--precision", "f16", "-q"];
+  gyrus("export", "model16", ...options, "-o", "labels16");
+  gyrus("export", "model16", ...options, "-o", "logits16", "--output", "logits");
+  const found: Buffer[] = [];
+  for (const site of ["labels16", "logits16"]) {
+    const { page, said } = await openPage(context, address(site));
+    await settled(page);
+    assert.match(await pick(page, "head.nii.gz", readFileSync(join(folder, "model16/head.nii.gz"))), /labelled in/);
+    found.push(await shownLabels(page));
+    assert.deepEqual(said, []);
+    await page.close();
+  }
+  assert.equal(differing(found[0]!, found[1]!), 0);
+});
+
+test("wrong files and broken folders are said in one line", { skip }, async () => {
+  gyrus("export", "model", "--size", "16", "-o", "small", "-q");
+  const { page, said } = await openPage(context, address("small"));
+  assert.equal(await settled(page), "Ready.");
+  const head = readFileSync(join(folder, "model/head.nii.gz"));
+  assert.match(await pick(page, "head.nii.gz", head), /has 32×32×32 voxels, this plan is for 16×16×16/);
+  assert.match(await pick(page, "cut.nii.gz", head.subarray(0, 2000)), /\[cut\.nii\.gz\] is a damaged gzip file/);
+  assert.match(await pick(page, "cut.nii", gunzipSync(head).subarray(0, 2000)), /\[cut\.nii\] is cut off/);
+  assert.match(await pick(page, "picture.png", Buffer.alloc(1000, "PNG")), /\[picture\.png\] is no/);
+  await page.locator("#synthetic").click();
+  assert.match(await settled(page), /labelled in|no label at all/);
+  assert.deepEqual(said, []);
+  await page.close();
+
+  cpSync(join(folder, "small"), join(folder, "cut"), { recursive: true });
+  truncateSync(join(folder, "cut/plan.bin"), 100);
+  const broken = await openPage(context, address("cut"));
+  assert.match(await settled(broken.page), /plan/);
+  assert.equal(await broken.page.locator("#synthetic").isDisabled(), true);
+  await broken.page.close();
+});
+
+const data = testData();
+test("model5 on a crop of a head: voxel for voxel the native runtime's labels", {
+  skip: skip || (data ? false : "the public test data is not here; set GYRUS_TEST_DATA"),
+}, async () => {
+  gyrus("export", join(data!, "models/model5_gw_ae"), "--size", "48", "-o", "model5", "-q");
+  const { page, said } = await openPage(context, address("model5"));
+  assert.equal(await settled(page), "Ready.");
+  const scan = crop48();
+  assert.match(await pick(page, "crop.nii", scan), /labelled in/);
+  const labels = await shownLabels(page);
+  assert.deepEqual(said, []);
+  await page.close();
+
+  const voxels = scan.subarray(352);
+  const low = voxels.reduce((a, b) => Math.min(a, b)), high = voxels.reduce((a, b) => Math.max(a, b));
+  const scale = 1 / (high - low);
+  assert.equal(differing(labels, nativeLabels("model5", voxels, 48, scale, -low * scale)), 0);
+  const crops = join(data!, "reference/crops");
+  const { "model5_gw_ae/crop48": info } = JSON.parse(readFileSync(join(crops, "info.json"), "utf8"));
+  const wrong = differing(labels, readFileSync(join(crops, "labels_model5_gw_ae_crop48.u8")));
+  assert.ok(wrong <= info.margin["0.001"], `${wrong} voxels differ from the reference`);
+});
