@@ -113,7 +113,8 @@ test("a kernel that no step uses is not compiled", async () => {
   const json = chainJson(100, 2);
   json.kernels.push({ ...json.kernels[0]!, name: "broken", wgsl: "nonsense" });
   const compiled: number[] = [];
-  const executor = await PlanExecutor.create(device, chainPlan(json), { onCompiled: (_, total) => compiled.push(total) });
+  const onCompiled = (_: number, total: number) => compiled.push(total);
+  const executor = await PlanExecutor.create(device, chainPlan(json), { onCompiled });
   assert.deepEqual(compiled, [1]);
   executor.destroy();
 });
@@ -180,7 +181,8 @@ test("an error while running names the steps", async () => {
   const spy = watchBuffers(device);
   const executor = await PlanExecutor.create(device, chainPlan(chainJson(100, 3)));
   spy.find("odd")!.destroy();
-  assert.match(await rejected(executor.run(input()), "device"), /validation error while running steps 0 'copy' to \d '.*"odd"/);
+  const message = await rejected(executor.run(input()), "device");
+  assert.match(message, /validation error while running steps 0 'copy' to \d '.*"odd"/);
   executor.destroy();
   assert.equal(spy.live, 0);
 });

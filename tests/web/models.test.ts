@@ -45,7 +45,8 @@ for (const model of models) {
       const labels = outputs[plan.outputs[0]!.name]!.data;
       const different = countDifferent(labels, crop.labels);
       const fromNative = countDifferent(labels, runNatively(plan, path, crop.inputs));
-      t.diagnostic(`${different} of ${crop.margin} differ from the reference, ${fromNative} from native; ${wallMs | 0} ms`);
+      t.diagnostic(`${different} of ${crop.margin} differ from the reference, ${fromNative} from native`);
+      t.diagnostic(`${Math.round(wallMs)} ms`);
       assert.ok(different <= crop.margin, `${different} voxels differ from the reference, ${crop.margin} may`);
       assert.equal(fromNative, 0, "voxels differ from the native runtime");
     });

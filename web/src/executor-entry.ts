@@ -17,8 +17,8 @@ async function get(url: URL): Promise<Response> {
   const response = await fetch(url).catch((error: Error) => {
     throw new GyrusError("io", `[${url}] could not be fetched: ${error.message}`);
   });
-  if (!response.ok) throw new GyrusError("io", `[${url}] could not be fetched: ${response.status} ${response.statusText}`);
-  return response;
+  if (response.ok) return response;
+  throw new GyrusError("io", `[${url}] could not be fetched: ${response.status} ${response.statusText}`);
 }
 
 /**
@@ -28,6 +28,7 @@ async function get(url: URL): Promise<Response> {
 export async function loadPlan(base: string | URL, name = "plan"): Promise<Plan> {
   const here = globalThis.location?.href;
   const folder = new URL(String(base).replace(/\/?$/, "/"), here);
-  const [json, weights] = await Promise.all([get(new URL(`${name}.json`, folder)), get(new URL(`${name}.bin`, folder))]);
+  const urls = [new URL(`${name}.json`, folder), new URL(`${name}.bin`, folder)] as const;
+  const [json, weights] = await Promise.all([get(urls[0]), get(urls[1])]);
   return parsePlan(await json.text(), new Uint8Array(await weights.arrayBuffer()));
 }

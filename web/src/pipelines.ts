@@ -19,7 +19,7 @@ function createLayout(device: GPUDevice, kernel: PlanKernel): GPUBindGroupLayout
   return device.createBindGroupLayout({ label: kernel.name, entries });
 }
 
-// "line 12: unresolved value 'foo': let x = foo;" for the first error that the compiler found; empty where it found none.
+// "line 12: unresolved value 'foo': let x = foo;" for the first error that the compiler found; empty without one.
 async function compileError(state: DeviceState, module: GPUShaderModule, kernel: PlanKernel): Promise<string> {
   const info = await state.guard(module.getCompilationInfo());
   const first = info.messages.find((message) => message.type === "error");

@@ -1,7 +1,8 @@
 // Proves without a device that a plan is consistent (after reading) and that it keeps given limits (before running).
 
 import { GyrusError, type ErrorCode } from "./errors.js";
-import { dtypeBytes, planFeatures, type BufferRange, type Dispatch, type Plan, type PlanPort, type Step } from "./plan.js";
+import { dtypeBytes, planFeatures } from "./plan.js";
+import type { BufferRange, Dispatch, Plan, PlanPort, Step } from "./plan.js";
 import type { PlanLimits } from "./types.js";
 
 const uniformBuffersPerStage = 12; // the specification's default
@@ -31,7 +32,8 @@ function checkRange(plan: Plan, range: BufferRange, subject: string): void {
 
 function checkWritable(plan: Plan, range: BufferRange, subject: string): void {
   const buffer = plan.buffers[range.buffer]!;
-  if (buffer.kind === "params") invalid(subject, `parameter buffer '${buffer.label}' is filled once and not copied or cleared`);
+  if (buffer.kind === "params")
+    invalid(subject, `parameter buffer '${buffer.label}' is filled once and not copied or cleared`);
 }
 
 function checkBuffers(plan: Plan): void {
@@ -68,7 +70,8 @@ function checkAliases(plan: Plan, dispatch: Dispatch, subject: string): void {
     if (kinds[i] !== "write") return;
     dispatch.bindings.forEach((b, j) => {
       if (i === j || a.buffer !== b.buffer || (kinds[j] === "write" && !overlap(a, b))) return;
-      invalid(subject, `bindings ${i} and ${j} share buffer '${plan.buffers[a.buffer]!.label}', which the first may write`);
+      const { label } = plan.buffers[a.buffer]!;
+      invalid(subject, `bindings ${i} and ${j} share buffer '${label}', which the first may write`);
     });
   });
 }
@@ -76,8 +79,8 @@ function checkAliases(plan: Plan, dispatch: Dispatch, subject: string): void {
 function checkDispatch(plan: Plan, dispatch: Dispatch, subject: string): void {
   const kernel = plan.kernels[dispatch.kernel];
   if (!kernel) invalid(subject, `kernel ${dispatch.kernel} does not exist`);
-  if (dispatch.bindings.length !== kernel.bindings.length)
-    invalid(subject, `${dispatch.bindings.length} bindings for kernel '${kernel.name}', which takes ${kernel.bindings.length}`);
+  const [given, taken] = [dispatch.bindings.length, kernel.bindings.length];
+  if (given !== taken) invalid(subject, `${given} bindings for kernel '${kernel.name}', which takes ${taken}`);
   dispatch.bindings.forEach((range, i) => {
     const binding = `${subject} binding ${i}`;
     checkRange(plan, range, binding);
@@ -150,18 +153,20 @@ function checkDispatchLimits(plan: Plan, dispatch: Dispatch, subject: string, li
     const most = uniform ? limits.maxUniformBufferBindingSize : limits.maxStorageBufferBindingSize;
     const alignment = uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
     checkMost(`${subject} binding ${i}`, "size", range.size, most);
-    if (alignment !== 0 && range.offset % alignment !== 0)
-      fail("over-limits", `${subject} binding ${i}`, `offset ${range.offset} is no multiple of ${alignment}; plan for this device`);
+    if (alignment === 0 || range.offset % alignment === 0) return;
+    const message = `offset ${range.offset} is no multiple of ${alignment}; plan for this device`;
+    fail("over-limits", `${subject} binding ${i}`, message);
   });
 }
 
 /** Throws "over-limits" where a plan does not keep `limits` or needs a feature that is not among `features`. */
 export function checkLimits(plan: Plan, limits: PlanLimits, features: ReadonlySet<string>): void {
-  for (const feature of planFeatures)
-    if (plan.features[feature] && !features.has(feature))
-      fail("over-limits", "features", `the device was opened without ${feature}, which the plan uses; plan for this device`);
-  checkMost("plan", "workgroup storage", plan.needs.maxComputeWorkgroupStorageSize, limits.maxComputeWorkgroupStorageSize);
-  plan.buffers.forEach((buffer, i) => checkMost(`buffer ${i} '${buffer.label}'`, "size", buffer.size, limits.maxBufferSize));
+  const missing = planFeatures.find((feature) => plan.features[feature] && !features.has(feature));
+  if (missing) fail("over-limits", "features", `the device was opened without ${missing}; plan for this device`);
+  const { maxComputeWorkgroupStorageSize: storage, maxStorageBuffersPerShaderStage: storageBuffers } = limits;
+  checkMost("plan", "workgroup storage", plan.needs.maxComputeWorkgroupStorageSize, storage);
+  plan.buffers.forEach(({ label, size }, i) =>
+    checkMost(`buffer ${i} '${label}'`, "size", size, limits.maxBufferSize));
   for (const kernel of plan.kernels) {
     const subject = `kernel '${kernel.name}'`;
     const [x, y, z] = kernel.workgroupSize;
@@ -171,7 +176,7 @@ export function checkLimits(plan: Plan, limits: PlanLimits, features: ReadonlySe
     checkMost(subject, "invocations per workgroup", x * y * z, limits.maxComputeInvocationsPerWorkgroup);
     const uniforms = kernel.bindings.filter((kind) => kind === "uniform").length;
     checkMost(subject, "number of uniform buffers", uniforms, uniformBuffersPerStage);
-    checkMost(subject, "number of storage buffers", kernel.bindings.length - uniforms, limits.maxStorageBuffersPerShaderStage);
+    checkMost(subject, "number of storage buffers", kernel.bindings.length - uniforms, storageBuffers);
   }
   plan.steps.forEach((step, i) => {
     if (step.op === "dispatch") checkDispatchLimits(plan, step, nameOf(step, i), limits);

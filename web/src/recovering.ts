@@ -6,7 +6,7 @@ import type { Plan } from "./plan.js";
 import type { Progress, RunOptions, RunResult, TensorValue } from "./types.js";
 
 export interface RecoveringOptions extends ExecutorOptions {
-  /** Opens a device: called for the first one and after each loss. An adapter that served once must not be used again. */
+  /** Opens a device: the first one, and another after each loss. No adapter gives two: ask for a new one. */
   requestDevice: () => Promise<GPUDevice>;
   /** Told, in one line, what was done about a loss. */
   onNotice?: (line: string) => void;
@@ -22,8 +22,8 @@ function neverLess(onProgress: (progress: Progress) => void): (progress: Progres
 }
 
 /**
- * A {@link PlanExecutor} that opens a new device when its own is lost, loads the plan there and runs again what was under
- * way. A run that loses a second device rejects with "device-lost".
+ * A {@link PlanExecutor} that opens a new device when its own is lost, loads the plan there and runs again what was
+ * under way. A run that loses a second device rejects with "device-lost".
  */
 export class RecoveringExecutor {
   readonly plan: Plan;

@@ -91,7 +91,7 @@ export class Run {
     this.#dispatches = plan.steps.flatMap((step, i) => (step.op === "dispatch" ? [i] : []));
     const timed = state.device.features.has("timestamp-query");
     if (options.profile && !timed)
-      throw new GyrusError("unsupported", "[profile] needs the feature timestamp-query, which the device does not have");
+      throw new GyrusError("unsupported", "[profile] needs the feature timestamp-query, which the device has not");
     const queries = options.profile ? 2 * this.#dispatches.length : 2;
     if (timed && this.#dispatches.length > 0) this.#times = new Timestamps(state, loaded.memory, queries);
   }

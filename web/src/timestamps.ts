@@ -1,6 +1,6 @@
 // GPU times of passes: queries, resolved and read back after the run.
 
-import type { DeviceState } from "./device-state.js";
+import { scopeError, type DeviceState } from "./device-state.js";
 import type { Memory } from "./memory.js";
 import type { Readback } from "./transfer.js";
 
@@ -37,9 +37,13 @@ export class Timestamps {
     const { buffer, ready } = this.#memory.create("timestamps", this.count * 8, usage);
     this.#resolved = buffer;
     await ready;
-    const encoder = this.#state.device.createCommandEncoder({ label: "timestamps" });
-    this.#sets.forEach((set, i) => encoder.resolveQuerySet(set, 0, set.count, buffer, i * setSize * 8));
-    this.#state.device.queue.submit([encoder.finish()]);
+    const { error } = this.#state.scoped(() => {
+      const encoder = this.#state.device.createCommandEncoder({ label: "timestamps" });
+      this.#sets.forEach((set, i) => encoder.resolveQuerySet(set, 0, set.count, buffer, i * setSize * 8));
+      this.#state.device.queue.submit([encoder.finish()]);
+    });
+    const found = await error;
+    if (found) throw scopeError(found, "reading GPU times");
     const data = new Uint8Array(this.count * 8);
     await readback.read([{ buffer, offset: 0, size: data.length, data }]);
     const times = new BigUint64Array(data.buffer);
