@@ -57,7 +57,7 @@ async function segment(page: Page): Promise<void> {
 }
 
 async function layersRun(page: Page): Promise<void> {
-  await page.waitForFunction(() => document.querySelector("#step")!.textContent!.startsWith("Layers"), null,
+  await page.waitForFunction(() => document.querySelector("#step")!.textContent!.startsWith("Step"), null,
     { timeout: 120_000 });
 }
 

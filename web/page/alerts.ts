@@ -26,7 +26,8 @@ export function showError(error: unknown): void {
   alertLine(error instanceof Error ? error.message : String(error));
 }
 
-export function noticeLine(text: string): void {
+export function noticeLine(line: string): void {
+  const text = line.charAt(0).toUpperCase() + line.slice(1);
   const list = byId("notices");
   for (const old of list.children) if (old.textContent === text) return;
   list.append(element("li", text));

@@ -3,7 +3,7 @@ import type {
 } from "../src/types.js";
 import { GyrusError } from "../src/errors.js";
 import { clearAlerts, clearNotices, noticeLine, showError } from "./alerts.js";
-import { byId, bytesText, secondsText } from "./dom.js";
+import { byId, bytesText, gridText, secondsText } from "./dom.js";
 import { showPanel, type Facts } from "./panel.js";
 import { ProgressView } from "./progress.js";
 import { LabelTable } from "./table.js";
@@ -94,7 +94,7 @@ export class App {
     });
     const { scan } = this;
     byId("scan-info").textContent = scan
-      ? `${this.scanName}: ${scan.dims.join(" × ")} voxels of ${scan.spacing.map((s) => s.toFixed(2)).join(" × ")} mm`
+      ? `${this.scanName}: ${gridText(scan.dims, scan.spacing)}`
       : "None yet.";
     this.maybeRun();
   }
@@ -161,8 +161,8 @@ export class App {
     let last = "";
     try {
       const result = await this.segmenter.segment(this.options(this.running.signal));
+      this.result = result; // the viewer tells at once what is under its crosshair
       await this.viewer.showLabels(result.nativeLabels, result.labels);
-      this.result = result;
       this.table.show(result.report, result.labels);
       for (const notice of [...result.notices, ...result.report.warnings]) {
         if (!this.notices.includes(notice)) this.notices.push(notice);
@@ -172,6 +172,7 @@ export class App {
       last = `Done in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)} on the device.`;
     } catch (error) {
       last = error instanceof GyrusError && error.code === "cancelled" ? "Cancelled." : "Failed; see the message above.";
+      this.forgetResult();
       this.fail(error);
     }
     this.running = null;

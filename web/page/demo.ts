@@ -1,6 +1,7 @@
 import type { ModelSource } from "../src/types.js";
 import type { App } from "./app.js";
 import { byId } from "./dom.js";
+import { showOpened } from "./models.js";
 
 // The example: a synthetic head and a small network for it, where the site has them (demo/index.json).
 
@@ -10,6 +11,13 @@ export interface Demo {
 }
 
 const kFolder = "demo/";
+let inDemo = false;
+
+// Whatever is opened next is to be conformed again.
+export function leaveDemo(): void {
+  if (inDemo) byId<HTMLInputElement>("conform").checked = true;
+  inDemo = false;
+}
 
 export async function siteDemo(): Promise<Demo | null> {
   try {
@@ -24,9 +32,10 @@ export async function siteDemo(): Promise<Demo | null> {
 export async function openDemo(app: App, demo: Demo): Promise<void> {
   const url = new URL(kFolder, document.baseURI).href;
   const source: ModelSource = { kind: "url", url, files: demo.files };
-  byId<HTMLSelectElement>("model").value = "";
   if (!(await app.openModel(async () => source))) return;
+  showOpened("The example’s network");
   byId<HTMLInputElement>("conform").checked = false; // the network is made for the phantom's own grid
+  inDemo = true;
   await app.openScan(async () => {
     const answer = await fetch(url + demo.scan);
     if (!answer.ok) throw new Error(`The example cannot be read (${answer.status} ${answer.statusText}).`);

@@ -22,6 +22,12 @@ export function swatch(colour: string): HTMLElement {
   return made;
 }
 
+// "188 × 256 × 190 voxels of 0.88 mm"
+export function gridText(dims: number[], spacing: number[]): string {
+  const sizes = spacing.map((size) => String(Number(size.toFixed(2))));
+  return `${dims.join(" × ")} voxels of ${new Set(sizes).size === 1 ? sizes[0] : sizes.join(" × ")} mm`;
+}
+
 export function bytesText(bytes: number): string {
   const units = ["bytes", "KiB", "MiB", "GiB"];
   let unit = 0;

@@ -1,10 +1,10 @@
 import { WorkerSegmenter } from "../src/segmenter.js";
-import type { Segmenter, SiteModel } from "../src/types.js";
+import type { ModelSource, Segmenter, SiteModel } from "../src/types.js";
 import { App } from "./app.js";
-import { openDemo, siteDemo } from "./demo.js";
+import { leaveDemo, openDemo, siteDemo } from "./demo.js";
 import { byId } from "./dom.js";
 import { classify, droppedFiles } from "./files.js";
-import { folderSource, siteModels, siteSource, urlSource } from "./models.js";
+import { folderSource, showOpened, siteModels, siteSource, urlSource } from "./models.js";
 import { diagnostics } from "./panel.js";
 import { wireSaves } from "./saves.js";
 import { Viewer, type View } from "./viewer.js";
@@ -17,6 +17,7 @@ const app = new App(segmenter, new Viewer(byId<HTMLCanvasElement>("canvas")));
 worker.onRestart = () => app.restarted();
 
 function openFiles(list: () => Promise<File[]>): void {
+  leaveDemo();
   void app.openScan(async () => {
     const picked = await classify(await list());
     if (picked.kind === "scan") return { name: picked.file.name, bytes: await picked.file.arrayBuffer() };
@@ -58,23 +59,39 @@ function wireModel(models: SiteModel[]): void {
   const select = byId<HTMLSelectElement>("model");
   const folder = byId<HTMLInputElement>("model-folder");
   const form = byId<HTMLFormElement>("url-form");
+  let before = select.value;
+  // Opens it; the select goes back to the model before where that fails.
+  const open = (source: () => Promise<ModelSource>, name: string | null) => {
+    leaveDemo();
+    void app.openModel(source).then((worked) => {
+      if (!worked) select.value = before;
+      else if (name !== null) showOpened(name);
+      before = select.value;
+    });
+  };
   select.addEventListener("change", () => {
     const model = models.find((m) => `site:${m.name}` === select.value);
     form.hidden = select.value !== "url";
-    if (model) void app.openModel(async () => siteSource(model));
+    if (model) open(async () => siteSource(model), null);
     else if (select.value === "folder") folder.click();
-    else byId("model-url").focus();
+    else if (select.value === "url") byId("model-url").focus();
   });
   folder.addEventListener("change", () => {
     const files = [...(folder.files ?? [])];
     folder.value = "";
-    if (files.length > 0) void app.openModel(() => folderSource(files));
+    const name = files[0]?.webkitRelativePath.split("/")[0] || "a folder on this computer";
+    if (files.length > 0) open(() => folderSource(files), name);
   });
-  folder.addEventListener("cancel", () => (select.value = ""));
+  folder.addEventListener("cancel", () => (select.value = before));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    void app.openModel(async () => urlSource(byId<HTMLInputElement>("model-url").value));
+    const address = byId<HTMLInputElement>("model-url").value;
+    open(async () => urlSource(address), address);
   });
+  const first = models[0];
+  if (!first) return;
+  select.value = `site:${first.name}`;
+  open(async () => siteSource(first), null);
 }
 
 function wireView(): void {
@@ -109,11 +126,6 @@ async function start(): Promise<void> {
     const button = byId("demo");
     button.hidden = false;
     button.addEventListener("click", () => void openDemo(app, demo));
-  }
-  const first = models[0];
-  if (first) {
-    byId<HTMLSelectElement>("model").value = `site:${first.name}`;
-    void app.openModel(async () => siteSource(first));
   }
   app.viewer.preload();
   if ("serviceWorker" in navigator && isSecureContext) void navigator.serviceWorker.register("sw.js").catch(() => {});

@@ -31,6 +31,18 @@ async function readList(): Promise<SiteModel[]> {
   }
 }
 
+// A model from elsewhere as the select's choice, so that "elsewhere" can be chosen again.
+export function showOpened(name: string): void {
+  const select = byId<HTMLSelectElement>("model");
+  let option = [...select.options].find((o) => o.value === "opened");
+  if (!option) {
+    option = new Option("", "opened");
+    select.append(option);
+  }
+  option.textContent = name;
+  select.value = "opened";
+}
+
 export function siteSource(model: SiteModel): ModelSource {
   const url = new URL(`models/${model.path}`, document.baseURI).href;
   return { kind: "url", url, files: model.files.map((file) => file.name) };

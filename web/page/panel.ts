@@ -1,5 +1,5 @@
 import type { DeviceReport, ModelInfo, SegmentResult, VolumeInfo } from "../src/types.js";
-import { bytesText, byId, element, secondsText } from "./dom.js";
+import { bytesText, byId, element, gridText, secondsText } from "./dom.js";
 
 // "Device and plan": what runs where and why, also as text to copy. No voxel and no file name of the scan goes into it.
 
@@ -13,15 +13,16 @@ export interface Facts {
 }
 
 const kByteLimits = /Size$/;
+const kUseful = ["shader-f16", "subgroups", "timestamp-query"];
 
 function rows(facts: Facts): [string, string][] {
   const { device, scan, model, result } = facts;
   const out: [string, string][] = [];
   if (device) {
     out.push(["Device", device.available ? device.adapter + (device.software ? " (software)" : "") : `none: ${device.why}`]);
-    if (device.available) out.push(["Features", device.features.join(", ") || "none"]);
+    if (device.available) out.push(["Features", kUseful.filter((f) => device.features.includes(f)).join(", ") || "none of use"]);
   }
-  if (scan) out.push(["Scan", `${scan.dims.join(" × ")} of ${scan.spacing.map((s) => s.toFixed(2)).join(" × ")} mm, ${scan.type}`]);
+  if (scan) out.push(["Scan", `${gridText(scan.dims, scan.spacing)}, ${scan.type}`]);
   if (model) {
     out.push(["Model", `${model.name}, ${model.classes} classes, ${model.parameters.toLocaleString("en")} parameters`]);
     out.push(["Intensities", model.normalize]);
@@ -59,6 +60,7 @@ export function showPanel(facts: Facts): void {
 export function diagnostics(facts: Facts): string {
   const lines = ["gyrus, in the browser", `Browser: ${navigator.userAgent}`, `Secure context: ${isSecureContext}`];
   for (const [name, value] of rows(facts)) lines.push(`${name}: ${value}`);
+  lines.push(`All features: ${facts.device?.features.join(", ") ?? ""}`);
   for (const [name, value] of Object.entries(facts.device?.limits ?? {})) lines.push(`  ${name} ${value}`);
   for (const error of facts.errors) lines.push(`Error: ${error}`);
   return lines.join("\n") + "\n";

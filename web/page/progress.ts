@@ -4,6 +4,7 @@ import { byId, secondsText } from "./dom.js";
 // The bar with its two lines, and a live region that speaks now and then rather than at every step.
 
 const kSayEvery = 0.25; // of the whole
+const kTrusted = 0.03; // below, the time left is a guess from too little
 
 export class ProgressView {
   private readonly bar = byId<HTMLProgressElement>("bar");
@@ -23,9 +24,10 @@ export class ProgressView {
   show(stage: string, progress: Progress): void {
     if (progress.steps > 0) this.bar.value = progress.fraction;
     else this.bar.removeAttribute("value");
-    const count = progress.steps > 0 ? ` (${progress.step} of ${progress.steps})` : "";
-    byId("step").textContent = progress.label ? `${stage}: ${progress.label}${count}` : `${stage}…`;
-    const left = progress.secondsLeft === null ? "" : `, about ${secondsText(progress.secondsLeft)} left`;
+    const count = progress.steps > 0 ? ` ${progress.step} of ${progress.steps}` : "…";
+    byId("step").textContent = `${stage}${count}${progress.label ? `: ${progress.label}` : ""}`;
+    const guess = progress.secondsLeft === null || progress.fraction < kTrusted;
+    const left = guess ? "" : `, about ${secondsText(progress.secondsLeft ?? 0)} left`;
     byId("left").textContent = progress.steps > 0 ? `${Math.floor(progress.fraction * 100)} %${left}` : "";
     if (stage !== this.stage || progress.fraction >= this.said + kSayEvery) {
       this.stage = stage;

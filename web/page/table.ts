@@ -4,6 +4,7 @@ import { byId, element, swatch } from "./dom.js";
 // The table of volumes and the list of labels; a click shows one label alone, another click all of them.
 
 const number = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const kFew = 6; // labels that need no sums of tissues below them
 const decimal = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 export class LabelTable {
@@ -57,7 +58,7 @@ export class LabelTable {
       for (const text of [decimal.format(mm3 / 1000), number.format(mm3), voxels === null ? "" : number.format(voxels)])
         row.insertCell().textContent = text;
     };
-    if (report.labels.length > 3) {
+    if (report.labels.length > kFew) {
       line("Grey matter", report.greyMm3, null);
       line("White matter", report.whiteMm3, null);
       line("CSF", report.csfMm3, null);

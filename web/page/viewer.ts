@@ -19,12 +19,39 @@ interface Location {
 
 const library = () => import("./niivue.js");
 
+// The library computes gradients of every scan for a kind of 3-D lighting that is off by default: two textures of the
+// scan's size times four bytes, half a thousand slices drawn and as many questions that wait for the GPU. Here the
+// textures have one voxel and nothing is drawn into them: seconds less to the first picture where a CPU stands in for
+// the GPU, and memory that a phone does not have.
+function withoutGradients(viewer: Niivue): void {
+  const { gl } = viewer;
+  const blur = viewer.blurShader; // the first step of the gradients
+  if (!blur) return;
+  const quiet: Partial<WebGL2RenderingContext> = { drawArrays: () => {}, framebufferTextureLayer: () => {} };
+  const use = blur.use.bind(blur);
+  blur.use = (context) => {
+    use(context);
+    Object.assign(gl, quiet);
+  };
+  gl.checkFramebufferStatus = () => gl.FRAMEBUFFER_COMPLETE;
+  const texture = viewer.rgbaTex.bind(viewer);
+  viewer.rgbaTex = (id, unit, dims, init) =>
+    texture(id, unit, (unit === gl.TEXTURE6 || unit === gl.TEXTURE8) && (dims[1] ?? 0) > 2 ? [3, 1, 1, 1] : dims, init);
+  const refresh = viewer.refreshLayers.bind(viewer);
+  viewer.refreshLayers = (image, layer) => {
+    try {
+      refresh(image, layer);
+    } finally {
+      for (const name of Object.keys(quiet)) delete (gl as unknown as Record<string, unknown>)[name];
+    }
+  };
+}
+
 export class Viewer {
   onPlace: (place: Place) => void = () => {};
   private ready: Promise<Niivue> | null = null;
   private overlay: NVImage | null = null;
   private labels: LabelEntry[] = [];
-  private view: View = "multi";
   private opacity = 0.6;
   private alone: number | null = null;
 
@@ -44,13 +71,14 @@ export class Viewer {
   }
 
   private async make(): Promise<Niivue> {
-    const { Niivue, SHOW_RENDER } = await library();
+    const { MULTIPLANAR_TYPE, Niivue, SHOW_RENDER } = await library();
     const viewer = new Niivue({
       loadingText: "", dragAndDropEnabled: false, isResizeCanvas: true, show3Dcrosshair: true, logLevel: "error",
       backColor: [0, 0, 0, 1], crosshairColor: [0.95, 0.72, 0.29, 0.9], crosshairWidth: 0.35, crosshairWidthUnit: "percent", crosshairGap: 3,
-      multiplanarShowRender: SHOW_RENDER.ALWAYS, sagittalNoseLeft: true, isColorbar: false,
+      multiplanarShowRender: SHOW_RENDER.ALWAYS, multiplanarLayout: MULTIPLANAR_TYPE.GRID, sagittalNoseLeft: true, isColorbar: false,
     });
     await viewer.attachToCanvas(this.canvas, false);
+    withoutGradients(viewer);
     viewer.onLocationChange = (location) => this.moved(location as Location);
     return viewer;
   }
@@ -70,8 +98,14 @@ export class Viewer {
     for (const old of [...viewer.volumes]) viewer.removeVolume(old);
     this.overlay = null;
     this.alone = null;
+    const { SHOW_RENDER } = await library();
+    viewer.opts.multiplanarShowRender = SHOW_RENDER.NEVER; // the planes at once, the slower 3-D view after them
     viewer.addVolume(image);
-    this.setView(this.view);
+    const later = () => {
+      viewer.opts.multiplanarShowRender = SHOW_RENDER.ALWAYS;
+      viewer.drawScene();
+    };
+    requestAnimationFrame(() => setTimeout(later, 0));
   }
 
   async showLabels(nifti: Uint8Array, labels: LabelEntry[]): Promise<void> {
@@ -133,7 +167,6 @@ export class Viewer {
   }
 
   async setView(view: View): Promise<void> {
-    this.view = view;
     const viewer = await this.open();
     const types = {
       multi: viewer.sliceTypeMultiplanar, axial: viewer.sliceTypeAxial, coronal: viewer.sliceTypeCoronal,

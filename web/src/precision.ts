@@ -43,7 +43,8 @@ export function choosePrecision(
   f32Bytes: number, device: DeviceReport, around: Host = host(),
 ): { precision: Precision; why: string } {
   const { bytes, because } = likelyBytes(device, around);
-  const plan = `the plan in f32 needs ${(f32Bytes / GiB).toFixed(2)} GiB`;
+  const size = f32Bytes < GiB ? `${Math.ceil(f32Bytes / MiB)} MiB` : `${(f32Bytes / GiB).toFixed(2)} GiB`;
+  const plan = `the plan in f32 needs ${size}`;
   const likely = `${(bytes / GiB).toFixed(1)} GiB`;
   if (f32Bytes <= bytes) return { precision: "f32", why: `${plan}, and ${likely} are likely to be there` };
   return { precision: "f16", why: `${plan}, and more than ${likely} is not to be counted on: ${because}` };

@@ -80,7 +80,7 @@ export class Runner {
       try {
         const { executor, facts } = await this.#load(model, modelKey, image, attempt, watch);
         const compileMs = performance.now() - begin;
-        const onProgress = (progress: Progress) => watch.progress("Layers", progress);
+        const onProgress = (progress: Progress) => watch.progress("Step", progress);
         const inputs = { image, scale: scalar(image.scale), shift: scalar(image.shift) };
         const result = await executor.run(inputs, { signal: watch.signal, onProgress });
         return { result, facts, compileMs };
@@ -136,7 +136,7 @@ export class Runner {
       signal: watch.signal,
       onNotice: watch.notice,
       onCompiled: (step, steps) =>
-        watch.progress("Kernels", { fraction: step / steps, label: "compiling", step, steps, secondsLeft: null }),
+        watch.progress("Compiling kernel", { fraction: step / steps, label: "", step, steps, secondsLeft: null }),
     });
     return (this.#loaded = { key, executor, facts: factsOf(compiled, plan, attempt) });
   }
