@@ -1,9 +1,10 @@
 // node web/package.mjs: what others use of web/, into web/dist.
 //   gyrus.js, gyrus.d.ts   the executor alone as one ES module, and its types: what `gyrus export` puts beside a plan
 //   example/               the page that it puts beside them
+//   package/               the npm package's modules; `npm pack` in web/ makes the package of them and README.md
 
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -12,11 +13,12 @@ import { build } from "esbuild";
 
 const web = dirname(fileURLToPath(import.meta.url));
 const dist = join(web, "dist");
+const common = { bundle: true, format: "esm", target: "es2022", legalComments: "none", logLevel: "warning" };
 const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc");
 
 function run(what, args) {
   const { status } = spawnSync(process.execPath, args, { stdio: "inherit", cwd: web });
-  if (status !== 0) throw new Error(`web/package.mjs: ${what} failed`);
+  if (status !== 0) throw new Error(`${what} failed`);
 }
 
 /** Emits a .d.ts for each of the entries and what they import. */
@@ -48,22 +50,45 @@ function joinedTypes(folder, entry) {
   return `/// <reference types="@webgpu/types" />\n${declarations}export {};\n`;
 }
 
-mkdirSync(dist, { recursive: true });
-await build({
-  entryPoints: [join(web, "src/executor-entry.ts")],
-  outfile: join(dist, "gyrus.js"),
-  bundle: true,
-  format: "esm",
-  target: "es2022",
-  banner: { js: "// gyrus's plan executor. MIT licence." },
-  logLevel: "warning",
-});
-const types = mkdtempSync(join(tmpdir(), "gyrus-types-"));
-try {
-  emitTypes(["executor-entry"], types);
-  writeFileSync(join(dist, "gyrus.d.ts"), joinedTypes(types, "executor-entry"));
-  run("checking gyrus.d.ts", [tsc, "--noEmit", "--strict", "--target", "ES2022", "--lib", "ES2022,DOM", "--types", "@webgpu/types", "dist/gyrus.d.ts"]);
-} finally {
-  rmSync(types, { recursive: true });
+async function buildExported() {
+  await build({
+    ...common,
+    entryPoints: [join(web, "src/executor-entry.ts")],
+    outfile: join(dist, "gyrus.js"),
+    banner: { js: "// gyrus's plan executor. MIT licence." },
+  });
+  const types = mkdtempSync(join(tmpdir(), "gyrus-types-"));
+  try {
+    emitTypes(["executor-entry"], types);
+    writeFileSync(join(dist, "gyrus.d.ts"), joinedTypes(types, "executor-entry"));
+  } finally {
+    rmSync(types, { recursive: true });
+  }
+  run("checking gyrus.d.ts", [tsc, "--noEmit", "--strict", "--target", "ES2022", "--lib", "ES2022,DOM", "--types",
+    "@webgpu/types", "dist/gyrus.d.ts"]);
+  rmSync(join(dist, "example"), { recursive: true, force: true });
+  cpSync(join(web, "example"), join(dist, "example"), { recursive: true });
 }
-cpSync(join(web, "example"), join(dist, "example"), { recursive: true });
+
+// The worker looks for the module beside itself, the compiler in wasm/ beside its own script.
+async function buildPackage() {
+  const module = join(dist, "wasm/gyrus.wasm");
+  if (!existsSync(module)) throw new Error("web/dist/wasm/gyrus.wasm is missing: run 'make web'");
+  const out = join(dist, "package");
+  rmSync(out, { recursive: true, force: true });
+  const entryPoints = { index: join(web, "src/index.ts"), executor: join(web, "src/executor-entry.ts") };
+  await build({ ...common, entryPoints, outdir: out, splitting: true });
+  await build({ ...common, entryPoints: { worker: join(web, "src/worker.ts") }, outdir: join(out, "wasm") });
+  cpSync(module, join(out, "wasm/gyrus.wasm"));
+  cpSync(join(web, "../LICENSE"), join(out, "LICENSE"));
+  emitTypes(["index"], join(out, "types"));
+}
+
+try {
+  mkdirSync(dist, { recursive: true });
+  await buildExported();
+  await buildPackage();
+} catch (error) {
+  console.error(`web/package.mjs: ${error.message}`);
+  process.exit(1);
+}

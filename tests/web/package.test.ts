@@ -1,0 +1,126 @@
+// The npm package as others get it: packed, installed without a network, its README's examples run as they stand there.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { extname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { missing, openBrowser, openPage, PROGRAM, ROOT } from "./support/page.js";
+
+const web = join(ROOT, "web");
+const skip = [join(web, "dist/package/index.js"), PROGRAM].filter((path) => !existsSync(path))
+  .map((path) => `${path} is not built: make web`)[0] ?? false;
+const env = { ...process.env, GYRUS_NO_CACHE: "1", npm_config_update_notifier: "false" };
+const readme = readFileSync(join(web, "README.md"), "utf8");
+
+let folder: string;
+
+/** The block of the README that stands under this name. */
+function example(name: string): string {
+  const found = new RegExp(`^\`\`\`js ${name}\n([^]*?)^\`\`\`$`, "m").exec(readme);
+  assert.ok(found, `web/README.md has no block ${name}`);
+  return found[1]!;
+}
+
+const inFolder = (command: string, ...args: string[]) =>
+  execFileSync(command, args, { cwd: folder, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+
+before(() => {
+  if (skip) return;
+  folder = mkdtempSync(join(tmpdir(), "gyrus-package-"));
+  const pack = ["pack", "--ignore-scripts", "--pack-destination", folder, "--loglevel=error"];
+  execFileSync("npm", pack, { cwd: web, env, stdio: "pipe" });
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "user", private: true, type: "module" }));
+  const tarball = readdirSync(folder).find((name) => name.endsWith(".tgz"));
+  inFolder("npm", "install", "--offline", "--no-audit", "--no-fund", "--loglevel=error", `./${tarball}`);
+  // Installed by the user beside it; here that of the source tree, since there is no network.
+  symlinkSync(join(web, "node_modules/webgpu"), join(folder, "node_modules/webgpu"));
+  mkdirSync(join(folder, "node_modules/@webgpu"), { recursive: true });
+  symlinkSync(join(web, "node_modules/@webgpu/types"), join(folder, "node_modules/@webgpu/types"));
+  inFolder(PROGRAM, "demo", "--size", "32", "--files", "--out", "model", "-q");
+  inFolder(PROGRAM, "segment", "model/head.nii.gz", "--no-conform", "-m", "model", "-o", "labels.nii.gz", "-q");
+});
+
+after(() => {
+  if (folder) rmSync(folder, { recursive: true });
+});
+
+const commandLine = () => gunzipSync(readFileSync(join(folder, "labels.nii.gz"))).subarray(352);
+
+// Drivers and the kernel shapes chosen for them differ: voxels whose two best classes are a rounding error apart may too.
+function assertSame(labels: Uint8Array, atMost: number): void {
+  const want = commandLine();
+  assert.equal(labels.length, want.length);
+  const wrong = labels.reduce((count, label, i) => count + Number(label !== want[i]), 0);
+  assert.ok(wrong <= atMost, `${wrong} of ${want.length} voxels differ from the command line`);
+}
+
+test("the README's example for Node gives the command line's labels", { skip }, () => {
+  writeFileSync(join(folder, "segment.mjs"), example("segment.mjs"));
+  const said = inFolder(process.execPath, "segment.mjs", "model", "model/head.nii.gz", "found.nii");
+  assert.match(said, /grey matter: \d+ voxels, /);
+  assertSame(readFileSync(join(folder, "found.nii")).subarray(352), 0);
+});
+
+test("the executor alone brings no WebAssembly along", { skip }, () => {
+  const script = 'const m = await import("gyrus-web/executor"); console.log(Object.keys(m).sort().join())';
+  const names = inFolder(process.execPath, "--input-type=module", "-e", script);
+  assert.match(names, /PlanExecutor/);
+  assert.doesNotMatch(names, /Compiler|Segmenter/);
+});
+
+test("types are found", { skip }, () => {
+  writeFileSync(join(folder, "use.ts"), `
+    import { Compiler, PlanExecutor, WorkerSegmenter, requestDevice, type RunResult } from "gyrus-web";
+    import { loadPlan } from "gyrus-web/executor";
+    export async function run(): Promise<RunResult> {
+      const { device } = await requestDevice();
+      const executor = await PlanExecutor.create(device, await loadPlan("."));
+      return executor.run({}, { onProgress: ({ fraction }) => fraction.toFixed(2) });
+    }
+    export const wrong: number = "text"; // the one mistake
+    export { Compiler, WorkerSegmenter };
+  `);
+  const tsc = join(web, "node_modules/typescript/bin/tsc");
+  const options = "--noEmit --strict --target ES2022 --module ES2022 --moduleResolution bundler --types @webgpu/types";
+  assert.throws(() => inFolder(process.execPath, tsc, ...options.split(" "), "use.ts"), (error: { stdout: string }) => {
+    assert.equal(error.stdout.trim().split("\n").length, 1, error.stdout);
+    assert.match(error.stdout, /use\.ts.*'string' is not assignable to type 'number'/);
+    return true;
+  });
+});
+
+test("the README's example for pages runs in Chromium", { skip: skip || missing }, async () => {
+  const types: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".json": "application/json" };
+  const importMap = /<script type="importmap">.*<\/script>/.exec(readme)![0];
+  writeFileSync(join(folder, "page.js"), example("page.js"));
+  writeFileSync(join(folder, "index.html"), `<!doctype html><link rel="icon" href="data:,">${importMap}`);
+  const server: Server = createServer((request, response) => {
+    const path = join(folder, new URL(request.url!, "http://x").pathname.replace(/\/$/, "/index.html"));
+    if (!existsSync(path)) return response.writeHead(404).end();
+    return response.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" })
+      .end(readFileSync(path));
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const context = await openBrowser();
+  try {
+    const { page, said } = await openPage(context, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const labels = await page.evaluate(async () => {
+      const { segment } = await import(new URL("page.js", document.baseURI).href);
+      const scan = await (await fetch("model/head.nii.gz")).arrayBuffer();
+      const { nativeLabels } = await segment(new File([scan], "head.nii.gz"), "model/", false);
+      return Array.from(nativeLabels.subarray(352) as Uint8Array);
+    });
+    assertSame(Uint8Array.from(labels), commandLine().length / 1000);
+    // A folder that cannot be listed is asked for files that models may have; the browser notes those that it has not.
+    assert.deepEqual(said.filter((line) => !line.includes("404")), []);
+  } finally {
+    await context.close();
+    server.closeAllConnections();
+    server.close();
+  }
+});
