@@ -1,5 +1,6 @@
 #include "import/inflate.h"
 
+#include <algorithm>
 #include <array>
 
 // Raw deflate (RFC 1951). Our own, because importers also run as WASM, where no system library is at hand, and because
@@ -31,6 +32,7 @@ class BitReader {
   }
   void to_byte() { buffer_ = 0, held_ = 0; }  // fewer than 8 bits are ever held between two reads
   bool at_end() const { return next_ == data_.size(); }
+  size_t used() const { return next_; }
 
  private:
   Bytes data_;
@@ -66,13 +68,35 @@ bool make_code(const uint8_t* lengths, int n, Huffman& code) {
   return unused == 0 || codes <= 1;
 }
 
+// Thrown where the output is full.
+struct Full {};
+
 class Inflater {
  public:
   Inflater(Bytes data, uint64_t size, const std::string& subject) : in_(data, subject), size_(size), subject_(subject) {
-    out_.reserve(static_cast<size_t>(size));
+    out_.reserve(static_cast<size_t>(std::min<uint64_t>(size, uint64_t{8} * data.size() + 1024)));
   }
 
   std::vector<std::byte> run() {
+    const Inflated result = start();
+    if (!result.complete) bad("more bytes than declared");
+    if (out_.size() != size_ || !in_.at_end()) bad("size is not the declared one");
+    return std::move(out_);
+  }
+
+  // Leaves the bytes in out_.
+  Inflated start() {
+    try {
+      blocks();
+    } catch (const Full&) {
+      return {};
+    }
+    return {{}, in_.used(), true};
+  }
+  std::vector<std::byte> take() { return std::move(out_); }
+
+ private:
+  void blocks() {
     for (bool last = false; !last;) {
       last = in_.bits(1) != 0;
       const uint32_t kind = in_.bits(2);
@@ -88,16 +112,12 @@ class Inflater {
         bad("unknown block type");
       }
     }
-    if (out_.size() != size_ || !in_.at_end()) bad("size is not the declared one");
-    return std::move(out_);
   }
-
- private:
   [[noreturn]] void bad(const char* what) const {
     fail(ErrorCode::InvalidModel, subject_, "corrupted compressed data: ", what);
   }
   void put(std::byte b) {
-    if (out_.size() == size_) bad("more bytes than declared");
+    if (out_.size() == size_) throw Full{};
     out_.push_back(b);
   }
   int decode(const Huffman& code) {
@@ -197,6 +217,13 @@ std::vector<std::byte> inflate(Bytes data, uint64_t size, const std::string& sub
   // No deflate stream gives more than 1032 bytes for one; checked before memory is set aside.
   if (size / 1032 > data.size()) fail(ErrorCode::InvalidModel, subject, "declares more bytes than its data can hold");
   return Inflater(data, size, subject).run();
+}
+
+Inflated inflate_start(Bytes data, uint64_t most, const std::string& subject) {
+  Inflater inflater(data, most, subject);
+  Inflated result = inflater.start();
+  result.bytes = inflater.take();
+  return result;
 }
 
 }  // namespace gyrus

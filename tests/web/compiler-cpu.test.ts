@@ -39,7 +39,8 @@ test("the tiny model tells three intensities apart, at any extents", async () =>
 describe("references", () => {
   const crops: [string, [number, number, number]][] = [["crop48", [48, 48, 48]], ["crop61x53x47", [61, 53, 47]]];
   const info = shared("reference/crops/info.json");
-  const margins = info ? (JSON.parse(readFileSync(info, "utf8")) as Record<string, { margin: Record<string, number> }>) : {};
+  type Margins = Record<string, { margin: Record<string, number> }>;
+  const margins = info ? (JSON.parse(readFileSync(info, "utf8")) as Margins) : {};
   const runs = sharedModels().filter(({ name }) => name !== "mindgrab" && `${name}/crop48` in margins);
   for (const { name, folder } of runs)
     for (const [crop, spatial] of crops)

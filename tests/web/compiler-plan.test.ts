@@ -5,7 +5,16 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Compiler, type Model } from "../../web/src/compiler.js";
 import type { NamedBytes, PlanLimits, PlanRequest } from "../../web/src/types.js";
-import { DEFAULT_LIMITS, folderOf, isError, loadCompiler, native, sharedModels, temporary, tinyModel } from "./support/compiler.js";
+import {
+  DEFAULT_LIMITS,
+  folderOf,
+  isError,
+  loadCompiler,
+  native,
+  sharedModels,
+  temporary,
+  tinyModel,
+} from "./support/compiler.js";
 
 const request = (more: Partial<PlanRequest> = {}): PlanRequest => ({
   spatial: [64, 64, 64],
@@ -51,7 +60,11 @@ function assertSamePlan(folder: string, name: string, wanted: PlanRequest): void
 
 describe("plans", { skip: native.missing }, () => {
   const tiny = tinyModel();
-  const phone: PlanLimits = { ...DEFAULT_LIMITS, maxStorageBuffersPerShaderStage: 4, maxComputeInvocationsPerWorkgroup: 128 };
+  const phone: PlanLimits = {
+    ...DEFAULT_LIMITS,
+    maxStorageBuffersPerShaderStage: 4,
+    maxComputeInvocationsPerWorkgroup: 128,
+  };
   const small: PlanLimits = { ...DEFAULT_LIMITS, maxStorageBufferBindingSize: 1 << 20, maxBufferSize: 1 << 21 };
   const cases: [string, Partial<PlanRequest>][] = [
     ["as it is", {}],

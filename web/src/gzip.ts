@@ -47,7 +47,8 @@ export async function gunzip(
     if (done) break;
     if (size + value.length > limit) {
       await reader.cancel().catch(() => undefined);
-      throw new GyrusError("invalid-input", `[${name}] inflates to more than the ${mib(limit)} MiB that a page can open`);
+      const line = `[${name}] inflates to more than the ${mib(limit)} MiB that a page can open; use the command line`;
+      throw new GyrusError("invalid-input", line);
     }
     if (size + value.length > out.length) out = grown(out, size, Math.min(limit, 2 * (size + value.length)));
     out.set(value, size);

@@ -1,7 +1,8 @@
 // What the compiler's tests share: the module, the command line beside it, models and scans.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -32,7 +33,8 @@ export const DEFAULT_LIMITS: PlanLimits = {
 };
 
 export function loadCompiler(): Promise<Compiler> {
-  if (!existsSync(MODULE)) throw new Error(`${MODULE} is not there: cmake --preset wasm && cmake --build --preset wasm`);
+  if (!existsSync(MODULE))
+    throw new Error(`${MODULE} is not there: cmake --preset wasm && cmake --build --preset wasm`);
   return Compiler.load({ wasm: readFileSync(MODULE) });
 }
 
@@ -103,7 +105,8 @@ export function tinyModel(): string {
     stride: 1,
     dilation: 1,
   });
-  const list = { header: "test", bnorm: false, bias: true, dropout_p: 0, layers: [layer(1, 2, 3, 1), layer(2, 3, 1, 0)] };
+  const layers = [layer(1, 2, 3, 1), layer(2, 3, 1, 0)];
+  const list = { header: "test", bnorm: false, bias: true, dropout_p: 0, layers };
   writeFileSync(join(tiny, "model.json"), JSON.stringify(list));
   const centre = Array.from({ length: 54 }, (_, i) => (i === 13 ? 1 : 0));
   writeFileSync(
@@ -169,8 +172,8 @@ export function tinyScan({ dims, spacing, tilt = 0, type = "u8", frames = 1 }: S
   const [nx, ny, nz] = dims;
   const size = type === "u8" ? 1 : 2;
   const out = new DataView(new ArrayBuffer(352 + nx * ny * nz * frames * size));
-  const i16 = (at: number, ...values: number[]) => values.forEach((value, i) => out.setInt16(at + 2 * i, value, true));
-  const f32 = (at: number, ...values: number[]) => values.forEach((value, i) => out.setFloat32(at + 4 * i, value, true));
+  const i16 = (at: number, ...values: number[]) => values.forEach((v, i) => out.setInt16(at + 2 * i, v, true));
+  const f32 = (at: number, ...values: number[]) => values.forEach((v, i) => out.setFloat32(at + 4 * i, v, true));
   out.setInt32(0, 348, true);
   i16(40, frames > 1 ? 4 : 3, nx, ny, nz, frames, 1, 1, 1);
   i16(70, type === "u8" ? 2 : 4, 8 * size);
