@@ -3,13 +3,13 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { BrowserContext, Page } from "playwright-core";
 import {
-  brokenModel, crop48, DATA, drop, missing, nifti, openBrowser, openPage, PROGRAM, SITE, Site,
+  brokenModel, crop48, DATA, dicomFolder, drop, missing, nifti, openBrowser, openPage, PROGRAM, SITE, Site,
 } from "./support/page.js";
 
 const model = join(DATA, "models/model5_gw_ae");
@@ -217,6 +217,73 @@ test("the example runs, if the site has it", { skip: skip || !existsSync(join(SI
   await page.locator("#demo").click();
   assert.match(await end(page), /^Done/, await text(page, "#alerts"));
   assert.equal(await page.locator("#labels tbody tr").count(), 5);
+  await page.close();
+});
+
+test("a model comes from a folder or an address", { skip }, async () => {
+  const { page } = await openPage(context, site.url);
+  await ready(page);
+  await page.locator("#model").selectOption("folder");
+  await page.locator("#model-folder").setInputFiles(join(DATA, "models/model18cls"));
+  await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("18 regions"));
+  assert.equal(await page.locator("#model").evaluate((s: HTMLSelectElement) => s.selectedOptions[0]!.text), "model18cls");
+  await page.locator("#model").selectOption("url");
+  await page.locator("#model-url").fill(`${site.url}models/model5_gw_ae/`);
+  await page.locator("#url-form button").click();
+  await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("Grey and white"));
+  await page.locator("#model").selectOption("url");
+  await page.locator("#model-url").fill(`${site.url}models/none/`);
+  await page.locator("#url-form button").click();
+  await page.locator("#alerts .alert").waitFor();
+  assert.match(await text(page, "#alerts"), /models\/none\/model\.json\] is not there/);
+  await page.close();
+});
+
+test("a folder of DICOM files becomes a scan", { skip }, async () => {
+  const { page, said } = await openPage(context, site.url);
+  await ready(page);
+  await page.locator("#dicom-folder").setInputFiles(dicomFolder(24));
+  await page.waitForFunction(() => /24 × 24 × 24 voxels/.test(document.querySelector("#scan-info")!.textContent!), null,
+    { timeout: 60_000 });
+  assert.deepEqual(said, []);
+  await page.close();
+});
+
+test("without WebGPU the page says which browsers have it, and still shows scans", { skip }, async () => {
+  const other = await openBrowser({ webgpu: false });
+  const { page } = await openPage(other, site.url);
+  await page.waitForFunction(() => document.querySelector("#notices")!.textContent!.includes("Chrome"));
+  await openScan(page, "crop.nii", crop48());
+  assert.equal(await page.locator("#run").isDisabled(), true);
+  await other.close();
+});
+
+test("a scan of 256 voxels a side is seen soon, and computing does not hold up the page", { skip }, async (t) => {
+  const { page } = await openPage(context, site.url);
+  await ready(page);
+  await page.waitForTimeout(2000); // the viewer's library is there, as for anyone who looked for a file
+  await page.evaluate(() => {
+    const times: number[] = [];
+    new PerformanceObserver((list) => list.getEntries().forEach((entry) => times.push(entry.duration)))
+      .observe({ type: "longtask" });
+    Object.assign(globalThis, { times });
+  });
+  const begin = performance.now();
+  await page.locator("#scan-file").setInputFiles(join(DATA, "volumes/t1_crop.nii.gz"));
+  await page.waitForFunction(() => document.querySelector("#scan-info")!.textContent!.startsWith("t1_crop.nii.gz:"));
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  const seen = performance.now() - begin;
+  t.diagnostic(`from the file to the first picture: ${Math.round(seen)} ms, load ${loadavg()[0]!.toFixed(1)}`);
+  if (loadavg()[0]! < availableParallelism() / 2) assert.ok(seen < 2000, `${seen} ms to the first picture`);
+  await openScan(page, "crop.nii", crop48());
+  await page.waitForTimeout(1500); // the 3-D view follows the planes
+  await page.evaluate(() => ((globalThis as unknown as { times: number[] }).times.length = 0));
+  await page.locator("#run").click();
+  await page.waitForFunction(() => /^(Cleaning|Measuring)/.test(document.querySelector("#step")!.textContent!), null,
+    { timeout: 120_000, polling: 20 });
+  const longest = await page.evaluate(() => Math.max(0, ...(globalThis as unknown as { times: number[] }).times));
+  t.diagnostic(`longest task while computing: ${longest} ms`);
+  assert.ok(longest <= 100, `the page was held up for ${longest} ms`);
   await page.close();
 });
 

@@ -72,7 +72,14 @@ function listed(name: string, folder: string) {
   return { name, title: name, licence: "", classes: 3, bytes, path: `${name}/`, files };
 }
 
-export async function openBrowser(options: { scheme?: "light" | "dark"; width?: number; height?: number } = {}) {
+interface BrowserOptions {
+  scheme?: "light" | "dark";
+  width?: number;
+  height?: number;
+  webgpu?: boolean;
+}
+
+export async function openBrowser(options: BrowserOptions = {}): Promise<BrowserContext> {
   const folder = mkdtempSync(join(tmpdir(), "gyrus-browser-"));
   const context = await chromium.launchPersistentContext(folder, {
     executablePath: BROWSER,
@@ -81,8 +88,9 @@ export async function openBrowser(options: { scheme?: "light" | "dark"; width?: 
     colorScheme: options.scheme ?? "light",
     viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
     args: [
-      "--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--use-gl=angle",
-      "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic", "--no-first-run",
+      ...(options.webgpu === false ? ["--disable-features=WebGPU", "--disable-blink-features=WebGPU"]
+        : ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]),
+      "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic", "--no-first-run",
       "--disable-background-networking", "--disable-component-update", "--disable-sync",
     ],
   });
@@ -132,6 +140,52 @@ export function nifti(dims: number[], voxels: Uint8Array, frames = 1): Uint8Arra
 /** The crop of 48 voxels a side of a head, as a NIfTI file. */
 export function crop48(): Uint8Array {
   return nifti([48, 48, 48], readFileSync(join(DATA, "reference/crops/crop48.u8")));
+}
+
+/** A folder with a DICOM file for each slice of a small MR volume (explicit VR, little endian). */
+export function dicomFolder(extent: number): string {
+  const folder = mkdtempSync(join(tmpdir(), "gyrus-dicom-"));
+  for (let z = 0; z < extent; ++z) writeFileSync(join(folder, `slice${z}.dcm`), dicomSlice(extent, z));
+  return folder;
+}
+
+function dicomSlice(extent: number, z: number): Buffer {
+  const long = new Set(["OB", "OW", "SQ", "UN"]);
+  const put = (group: number, element: number, vr: string, value: Buffer | string | number) => {
+    let bytes = typeof value === "number" ? Buffer.from(Uint16Array.of(value).buffer) : Buffer.from(value as string);
+    if (bytes.length % 2 === 1) bytes = Buffer.concat([bytes, Buffer.from(vr === "UI" ? "\0" : " ")]);
+    const head = Buffer.alloc(long.has(vr) ? 12 : 8);
+    head.writeUInt16LE(group, 0);
+    head.writeUInt16LE(element, 2);
+    head.write(vr, 4, "latin1");
+    if (long.has(vr)) head.writeUInt32LE(bytes.length, 8);
+    else head.writeUInt16LE(bytes.length, 6);
+    return Buffer.concat([head, bytes]);
+  };
+  const kind = "1.2.840.10008.5.1.4.1.1.4";
+  const one = `1.2.3.4.5.${z + 1}`;
+  const meta = Buffer.concat([
+    put(2, 1, "OB", Buffer.from([0, 1])), put(2, 2, "UI", kind), put(2, 3, "UI", one),
+    put(2, 0x10, "UI", "1.2.840.10008.1.2.1"), put(2, 0x12, "UI", "1.2.3.4.99"),
+  ]);
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(meta.length);
+  const group = put(2, 0, "UL", length);
+  const voxels = new Uint16Array(extent * extent).map((_, i) => ((i % extent) * 11 + Math.floor(i / extent) * 5 + z * 3) % 800);
+  return Buffer.concat([
+    Buffer.alloc(128), Buffer.from("DICM"), group, meta,
+    put(8, 8, "CS", "ORIGINAL\\PRIMARY\\M\\ND"), put(8, 0x16, "UI", kind), put(8, 0x18, "UI", one),
+    put(8, 0x20, "DA", "20200101"), put(8, 0x30, "TM", "120000"), put(8, 0x31, "TM", "120000"),
+    put(8, 0x32, "TM", "120000"), put(8, 0x60, "CS", "MR"), put(8, 0x70, "LO", "SIEMENS"), put(0x10, 0x10, "PN", "Nobody"),
+    put(0x10, 0x20, "LO", "0"), put(0x18, 0x23, "CS", "3D"), put(0x18, 0x50, "DS", "1"), put(0x18, 0x80, "DS", "2000"),
+    put(0x18, 0x81, "DS", "3"), put(0x18, 0x88, "DS", "1"), put(0x18, 0x1030, "LO", "t1"),
+    put(0x20, 0xd, "UI", "1.2.3.4.1"), put(0x20, 0xe, "UI", "1.2.3.4.2"), put(0x20, 0x11, "IS", "1"),
+    put(0x20, 0x12, "IS", "1"), put(0x20, 0x13, "IS", String(z + 1)), put(0x20, 0x32, "DS", `0\\0\\${z}`),
+    put(0x20, 0x37, "DS", "1\\0\\0\\0\\1\\0"), put(0x20, 0x52, "UI", "1.2.3.4.3"), put(0x28, 2, "US", 1),
+    put(0x28, 4, "CS", "MONOCHROME2"), put(0x28, 0x10, "US", extent), put(0x28, 0x11, "US", extent),
+    put(0x28, 0x30, "DS", "1\\1"), put(0x28, 0x100, "US", 16), put(0x28, 0x101, "US", 12), put(0x28, 0x102, "US", 11),
+    put(0x28, 0x103, "US", 0), put(0x7fe0, 0x10, "OW", Buffer.from(voxels.buffer)),
+  ]);
 }
 
 /** A copy of a model whose safetensors file calls one tensor by another name. */
