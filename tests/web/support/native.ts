@@ -5,8 +5,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 // The bundle of a test lies in build/web-tests.
-const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
-const buildFolder = process.env.GYRUS_BUILD ?? join(root, "build/release");
+export const sourceFolder = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const buildFolder = process.env.GYRUS_BUILD ?? join(sourceFolder, "build/release");
 
 /** Whether to run what takes minutes. */
 export const everything = process.env.GYRUS_TEST_FULL !== undefined;
@@ -20,7 +20,7 @@ export function program(name: string): string {
 
 /** The folder of the public test data, or null where it is absent. */
 export function testData(): string | null {
-  const path = process.env.GYRUS_TEST_DATA ?? join(root, "../shared/data");
+  const path = process.env.GYRUS_TEST_DATA ?? join(sourceFolder, "../shared/data");
   return existsSync(join(path, "README.md")) ? path : null;
 }
 
