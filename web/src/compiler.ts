@@ -37,7 +37,7 @@ export class Compiler {
     this.#wasm = wasm;
   }
 
-  // The module's bytes, a response that brings them, or where they are; wasm/gyrus.wasm beside this script if not given.
+  // The module's bytes, a response that brings them, or where they lie; wasm/gyrus.wasm beside this script by default.
   static async load(options: { wasm?: WasmSource } = {}): Promise<Compiler> {
     return new Compiler(await Wasm.load(options.wasm ?? new URL("./wasm/gyrus.wasm", import.meta.url)));
   }
