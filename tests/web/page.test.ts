@@ -9,19 +9,20 @@ import { after, before, test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { BrowserContext, Page } from "playwright-core";
 import {
-  brokenModel, crop48, DATA, dicomFolder, drop, missing, nifti, openBrowser, openPage, PROGRAM, SITE, Site,
+  brokenModel, crop48, DATA, dicomFolder, drop, missing, nifti, openBrowser, openPage, PROGRAM, SITE, Site, tinyModel,
 } from "./support/page.js";
 
 const model = join(DATA, "models/model5_gw_ae");
 const skip = missing || (existsSync(model) ? false : `${DATA} is not there`);
 const noProgram = skip || (existsSync(PROGRAM) ? false : `${PROGRAM} is not built`);
 
+const tiny = skip ? "" : tinyModel();
 let site: Site;
 let context: BrowserContext;
 
 before(async () => {
   if (skip) return;
-  site = await Site.open({ model5_gw_ae: model, broken: brokenModel(model) });
+  site = await Site.open({ model5_gw_ae: model, broken: brokenModel(model), tiny });
   context = await openBrowser();
 });
 
@@ -114,6 +115,30 @@ test("a scan is dropped, segmented, measured and saved as the command line does 
   assert.equal(await page.locator("#alone").inputValue(), "1");
   await page.locator("#labels tbody tr button").first().click();
   assert.equal(await page.locator("#alone").inputValue(), "");
+  assert.deepEqual(said, []);
+  await page.close();
+});
+
+test("a head is conformed, segmented and carried back as the command line does it", { skip: noProgram }, async (t) => {
+  const { page, said } = await openPage(context, site.url);
+  await ready(page);
+  await page.locator("#conform").setChecked(true);
+  await page.locator("#model").selectOption("site:tiny");
+  await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("tiny"));
+  const scan = join(DATA, "volumes/chris_t1.nii.gz");
+  await page.locator("#scan-file").setInputFiles(scan);
+  await page.waitForFunction(() => /^chris_t1.nii.gz: 188/.test(document.querySelector("#scan-info")!.textContent!));
+  await segment(page);
+  const folder = mkdtempSync(join(tmpdir(), "gyrus-page-"));
+  for (const space of ["native", "conformed"]) {
+    execFileSync(PROGRAM, ["segment", scan, "-m", tiny, "-q", "-o", join(folder, "labels.nii.gz"), "--space", space,
+      "--report", join(folder, "report.csv")], { stdio: "pipe" });
+    const { bytes } = await saved(page, space);
+    const count = differing(gunzipSync(bytes), gunzipSync(readFileSync(join(folder, "labels.nii.gz"))));
+    t.diagnostic(`${space}: ${count} bytes differ from the command line's file`);
+    assert.equal(count, 0);
+    if (space === "native") assert.equal((await saved(page, "csv")).bytes.toString(), readFileSync(join(folder, "report.csv"), "utf8"));
+  }
   assert.deepEqual(said, []);
   await page.close();
 });

@@ -1,9 +1,9 @@
 import type {
-  DeviceReport, ModelInfo, ModelSource, OpenScan, Segmenter, SegmentOptions, SegmentResult,
+  DeviceReport, LabelEntry, ModelInfo, ModelSource, OpenScan, Segmenter, SegmentOptions, SegmentResult,
 } from "../src/types.js";
 import { GyrusError } from "../src/errors.js";
 import { clearAlerts, clearNotices, noticeLine, showError } from "./alerts.js";
-import { byId, bytesText, gridText, secondsText } from "./dom.js";
+import { byId, bytesText, gridText, secondsText, swatch } from "./dom.js";
 import { showPanel, type Facts } from "./panel.js";
 import { ProgressView } from "./progress.js";
 import { LabelTable } from "./table.js";
@@ -30,15 +30,15 @@ export class App {
     viewer.onPlace = (place) => {
       byId("place").textContent = `${place.mm.map((v) => v.toFixed(1)).join(", ")} mm` +
         (place.intensity === null ? "" : `   intensity ${Number(place.intensity.toPrecision(5))}`);
-      const entry = this.result?.labels.find((label) => label.value === place.label);
-      const under = byId("under");
-      under.replaceChildren();
-      if (!entry || entry.value === 0) return;
-      const mark = document.createElement("span");
-      mark.className = "swatch";
-      mark.style.backgroundColor = entry.colour;
-      under.append(mark, entry.name);
+      this.showUnder(this.result?.labels.find((label) => label.value === place.label && label.value !== 0));
     };
+  }
+
+  // The label under the crosshair; touched only when it changes, since it is read out.
+  private showUnder(entry: LabelEntry | undefined): void {
+    const under = byId("under");
+    if (under.textContent === (entry?.name ?? "")) return;
+    under.replaceChildren(...(entry ? [swatch(entry.colour), entry.name] : []));
   }
 
   get facts(): Facts {

@@ -101,6 +101,21 @@ function wireView(): void {
   opacity.addEventListener("input", () => void app.viewer.setOpacity(Number(opacity.value) / 100));
 }
 
+const kSteps: Record<string, [number, number, number]> = {
+  ArrowLeft: [-1, 0, 0], ArrowRight: [1, 0, 0], ArrowUp: [0, 1, 0], ArrowDown: [0, -1, 0],
+  PageUp: [0, 0, 1], PageDown: [0, 0, -1],
+};
+
+function wireKeys(): void {
+  byId("canvas").addEventListener("keydown", (event) => {
+    const step = kSteps[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopImmediatePropagation(); // the viewer has meanings of its own for some
+    void app.viewer.step(...step).catch((error) => app.fail(error));
+  }, { capture: true });
+}
+
 function wireRun(): void {
   byId("run").addEventListener("click", () => void app.run());
   byId("cancel").addEventListener("click", () => app.cancel());
@@ -117,6 +132,7 @@ function wireRun(): void {
 async function start(): Promise<void> {
   wireScan();
   wireView();
+  wireKeys();
   wireRun();
   wireSaves(app, segmenter);
   void app.findDevice();

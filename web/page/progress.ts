@@ -3,6 +3,7 @@ import { byId, secondsText } from "./dom.js";
 
 // The bar with its two lines, and a live region that speaks now and then rather than at every step.
 
+const kTitle = document.title;
 const kSayEvery = 0.25; // of the whole
 const kTrusted = 0.03; // below, the time left is a guess from too little
 
@@ -22,23 +23,25 @@ export class ProgressView {
   }
 
   show(stage: string, progress: Progress): void {
-    if (progress.steps > 0) this.bar.value = progress.fraction;
+    if (progress.fraction > 0) this.bar.value = progress.fraction;
     else this.bar.removeAttribute("value");
     const count = progress.steps > 0 ? ` ${progress.step} of ${progress.steps}` : "…";
     byId("step").textContent = `${stage}${count}${progress.label ? `: ${progress.label}` : ""}`;
     const guess = progress.secondsLeft === null || progress.fraction < kTrusted;
     const left = guess ? "" : `, about ${secondsText(progress.secondsLeft ?? 0)} left`;
-    byId("left").textContent = progress.steps > 0 ? `${Math.floor(progress.fraction * 100)} %${left}` : "";
+    byId("left").textContent = progress.fraction > 0 ? `${Math.floor(progress.fraction * 100)} %${left}` : "";
+    document.title = progress.fraction > 0 ? `${Math.floor(progress.fraction * 100)} % · ${kTitle}` : kTitle;
     if (stage !== this.stage || progress.fraction >= this.said + kSayEvery) {
       this.stage = stage;
       this.said = Math.floor(progress.fraction / kSayEvery) * kSayEvery;
       byId("status").textContent =
-        progress.steps > 0 ? `${stage}, ${Math.floor(progress.fraction * 100)} percent.` : `${stage}.`;
+        progress.fraction > 0 ? `${Math.floor(progress.fraction * 100)} percent done.` : `${stage}.`;
     }
   }
 
   end(line: string): void {
     byId("progress").hidden = true;
+    document.title = kTitle;
     byId("status").textContent = line;
   }
 }

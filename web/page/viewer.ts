@@ -175,6 +175,12 @@ export class Viewer {
     viewer.setSliceType(types[view]);
   }
 
+  // One voxel to the right, front and top (or back, with -1).
+  async step(x: number, y: number, z: number): Promise<void> {
+    const viewer = await this.open();
+    if (viewer.volumes.length > 0) viewer.moveCrosshairInVox(x, y, z);
+  }
+
   async picture(): Promise<Blob> {
     const viewer = await this.open();
     viewer.drawScene(); // in the same task: the drawing buffer is not kept

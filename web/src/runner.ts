@@ -136,7 +136,7 @@ export class Runner {
       signal: watch.signal,
       onNotice: watch.notice,
       onCompiled: (step, steps) =>
-        watch.progress("Compiling kernel", { fraction: step / steps, label: "", step, steps, secondsLeft: null }),
+        watch.progress("Compiling kernel", { fraction: 0, label: "", step, steps, secondsLeft: null }),
     });
     return (this.#loaded = { key, executor, facts: factsOf(compiled, plan, attempt) });
   }

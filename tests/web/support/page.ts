@@ -188,6 +188,30 @@ function dicomSlice(extent: number, z: number): Buffer {
   ]);
 }
 
+/** A model of two layers that takes what is bright for brain: small enough for whole heads on a software GPU. */
+export function tinyModel(): string {
+  const folder = join(mkdtempSync(join(tmpdir(), "gyrus-tiny-")), "tiny");
+  mkdirSync(folder);
+  const layer = (from: number, to: number, kernel: number) =>
+    ({ in_channels: from, out_channels: to, kernel_size: kernel, padding: kernel >> 1, stride: 1, dilation: 1 });
+  writeFileSync(join(folder, "model.json"), JSON.stringify({ bnorm: false, bias: true, layers: [layer(1, 2, 3), layer(2, 2, 1)] }));
+  const mean = Array<number>(27).fill(1 / 27);
+  const tensors: [string, number[], number[]][] = [
+    ["model.0.weight", [2, 1, 3, 3, 3], [...mean, ...mean]], ["model.0.bias", [2], [0, -0.3137]],
+    ["model.1.weight", [2, 2, 1, 1, 1], [0, 0, 0, 1]], ["model.1.bias", [2], [0.0471, 0]],
+  ];
+  const header: Record<string, unknown> = {};
+  let size = 0;
+  for (const [name, shape, values] of tensors)
+    header[name] = { dtype: "F32", shape, data_offsets: [size, (size += values.length * 4)] };
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  const data = tensors.map(([, , values]) => Buffer.from(Float32Array.from(values).buffer));
+  writeFileSync(join(folder, "model.safetensors"), Buffer.concat([length, text, ...data]));
+  return folder;
+}
+
 /** A copy of a model whose safetensors file calls one tensor by another name. */
 export function brokenModel(folder: string): string {
   const copy = join(mkdtempSync(join(tmpdir(), "gyrus-model-")), "broken");
