@@ -36,7 +36,7 @@ const page = {
   entryPoints: { main: join(web, "page/main.ts") },
   splitting: true,
   chunkNames: "chunks/[name]-[hash]",
-  alias: { zarrita: join(web, "page/no_zarr.ts") },
+  alias: { zarrita: join(web, "page/no-zarr.ts") },
   logOverride: { "import-is-undefined": "silent" },
 };
 const worker = { ...common, entryPoints: { worker: join(web, "src/worker.ts") } };
@@ -90,7 +90,7 @@ async function buildAll() {
   await esbuild.build(page);
   await esbuild.build(worker);
   copyStatic();
-  const { addDemo, addModels } = await import("./build_models.mjs");
+  const { addDemo, addModels } = await import("./build-models.mjs");
   if (modelFolders.length > 0) await addModels(join(out, "models"), modelFolders);
   addDemo(join(out, "demo"));
   await buildServiceWorker();

@@ -20,7 +20,8 @@ export class App {
   private device: DeviceReport | null = null;
   private running: AbortController | null = null;
   private opening = 0; // calls under way that open something
-  private notices: string[] = [];
+  private scanNotices: string[] = [];
+  private notices: string[] = []; // of the scan and of the last run
   private errors: string[] = [];
   private readonly progress = new ProgressView();
   private readonly table = new LabelTable();
@@ -54,8 +55,8 @@ export class App {
     try {
       this.device = await this.segmenter.device();
       if (!this.device.available)
-        noticeLine(`${this.device.why} WebGPU is in Chrome and Edge 113 or later (Windows, macOS, ChromeOS, Android), ` +
-          "Safari 26 or later, and Firefox 141 or later on Windows.");
+        noticeLine(`${this.device.why}. WebGPU is in Chrome and Edge 113 or later (Windows, macOS, ChromeOS, Android), ` +
+          "Safari 26 or later, and Firefox 141 or later on Windows. Scans can be looked at here all the same.");
     } catch (error) {
       this.fail(error);
     }
@@ -85,10 +86,8 @@ export class App {
       this.scan = info;
       this.scanName = name;
       this.forgetResult();
-      clearNotices();
-      this.notices = [...info.notices];
-      if (note) this.notices.unshift(note);
-      this.notices.forEach(noticeLine);
+      this.scanNotices = note ? [note, ...info.notices] : info.notices;
+      this.showNotices(this.scanNotices);
       byId("drop-hint").hidden = true;
       await this.viewer.showScan(name, nifti);
     });
@@ -156,6 +155,7 @@ export class App {
     clearAlerts();
     this.running = new AbortController();
     this.forgetResult();
+    this.showNotices(this.scanNotices);
     this.progress.begin();
     this.refresh();
     let last = "";
@@ -183,6 +183,12 @@ export class App {
   cancel(): void {
     this.running?.abort();
     byId("step").textContent = "Cancelling…";
+  }
+
+  private showNotices(lines: string[]): void {
+    clearNotices();
+    this.notices = [...lines];
+    lines.forEach(noticeLine);
   }
 
   // After the worker died: what it held is gone.

@@ -4,7 +4,7 @@
 import { Compiler, type Model, type Volume } from "./compiler.js";
 import { describeDevice } from "./device.js";
 import { GyrusError } from "./errors.js";
-import { fetchModel } from "./model_files.js";
+import { fetchModel } from "./model-files.js";
 import { Runner, stage, type Watch } from "./runner.js";
 import type { DeviceReport, ModelInfo, ModelSource, OpenScan, SegmentOptions, SegmentResult } from "./types.js";
 
