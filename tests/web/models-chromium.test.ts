@@ -2,8 +2,8 @@
 // the same plan on the same driver, and the same again when the device is lost on the way.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync, type StdioOptions } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -46,18 +46,19 @@ before(async () => {
 after(async () => {
   await context?.close();
   server.close();
+  rmSync(files, { recursive: true });
 });
 
 // The labels of a native run of the plan that is left beside them, which the browser will fetch.
 function prepare(model: string, crop: Crop): Uint8Array {
   const env = { ...process.env, VK_ICD_FILENAMES: driver };
   const at = (suffix: string) => join(files, `${model}.${suffix}`);
-  const args = ["plan", join(data!, "models", model), "--size", crop.shape.join("x"), "--limits", "default"];
-  const options = { env, stdio: ["ignore", "ignore", "inherit"] as const };
-  execFileSync(program("bin/gyrus"), [...args, "--precision", "f32", "-q", "-o", at("json")], options as never);
+  const options = { env, stdio: ["ignore", "ignore", "inherit"] as StdioOptions };
+  const args = ["plan", join(data!, "models", model), "--size", crop.shape.join("x"), "--precision", "f32"];
+  execFileSync(program("bin/gyrus"), [...args, "-q", "-o", at("json")], options);
   const plan = parsePlan(readFileSync(at("json"), "utf8"), new Uint8Array(readFileSync(at("bin"))));
   writeFileSync(at("in"), Buffer.concat(plan.inputs.map(({ name }) => crop.inputs[name]!.data)));
-  execFileSync(program("tests/run_plan"), [at("json"), at("in"), at("out")], options as never);
+  execFileSync(program("tests/run_plan"), [at("json"), at("in"), at("out")], options);
   return new Uint8Array(readFileSync(at("out")));
 }
 
@@ -73,7 +74,8 @@ interface Ran {
 // Runs the plan in the page; with `lose`, the first device is destroyed after the first submission.
 function runInPage(model: string, lose: boolean): Promise<Ran> {
   return page.evaluate(async ({ model, lose }): Promise<Ran> => {
-    const { loadPlan, requestDevice, RecoveringExecutor } = (await import(`${location.origin}/gyrus.js`)) as typeof Gyrus;
+    const gyrus = (await import(`${location.origin}/gyrus.js`)) as typeof Gyrus;
+    const { loadPlan, requestDevice, RecoveringExecutor } = gyrus;
     const plan = await loadPlan("/", model);
     const given = new Uint8Array(await (await fetch(`/${model}.in`)).arrayBuffer());
     const inputs: Record<string, Gyrus.TensorValue> = {};
