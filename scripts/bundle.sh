@@ -17,7 +17,7 @@ ldd "${programs[@]}" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -Ev '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|ld-linux[^/]*)\.so' |
   while read -r library; do cp -L "$library" "$out"; done
 # Dawn loads the Vulkan loader at run time by this name.
-loader=$(ldconfig -p 2>/dev/null | awk '/libvulkan\.so\.1 / {print $NF; exit}')
+loader=$(ldconfig -p 2>/dev/null | awk '/libvulkan\.so\.1 / && !found++ {print $NF}')
 [ -n "$loader" ] || { echo "bundle: libvulkan.so.1 is not installed" >&2; exit 1; }
 cp -L "$loader" "$out/libvulkan.so.1"
 # What gyrus export and gyrus web need beside the program, where make web was run.
