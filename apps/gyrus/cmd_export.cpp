@@ -187,6 +187,20 @@ std::string index_json(const CompileRequest& request, const Plan& plan, const Ta
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// What plan plans for. Of an adapter's limits, alignments are no finer than the defaults: browsers offer none finer,
+// whatever the GPU can do.
+Target browser_target(const DeviceArguments& arguments) {
+  Target target = plan_target(arguments);
+  if (arguments.limits != "adapter") return target;
+  const Limits defaults;
+  Limits& limits = target.limits;
+  limits.min_storage_buffer_offset_alignment =
+      std::max(limits.min_storage_buffer_offset_alignment, defaults.min_storage_buffer_offset_alignment);
+  limits.min_uniform_buffer_offset_alignment =
+      std::max(limits.min_uniform_buffer_offset_alignment, defaults.min_uniform_buffer_offset_alignment);
+  return target;
+}
+
 void run(const ExportArguments& arguments) {
   const fs::path target_folder = resolved(arguments.out);
   check_replaceable(target_folder, arguments.force);
@@ -196,7 +210,7 @@ void run(const ExportArguments& arguments) {
     fail(ErrorCode::Unsupported, request.model.name, "takes ", request.model.input_channels, " channels of ",
          request.model.spatial_rank, " axes; export is for volumes of one channel");
   if (arguments.output == "logits") request.network.output = NetworkOutput::Logits;
-  const Target target = plan_target(arguments.compile.device);
+  const Target target = browser_target(arguments.compile.device);
   const Compiled compiled = compile(request.model, request.size, request.network, target,
                                     parse_precision(arguments.compile.device.precision));
   check(compiled.plan, target.limits);

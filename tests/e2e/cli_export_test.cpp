@@ -85,6 +85,15 @@ TEST_F(Export, LogitsAndLimitsOfAFile) {
   EXPECT_LE(plan.needs.max_compute_invocations_per_workgroup, 64u);
 }
 
+// A GPU may take offsets that no browser lets through.
+TEST_F(Export, AlignmentsOfAnAdapterAreThoseOfBrowsers) {
+  run_well(command({"--limits", "adapter"}), variables());
+  const Plan plan = parse_plan(text_of(in_folder("site/plan.json")), read_file(in_folder("site/plan.bin")));
+  Limits limits = plan.needs;
+  limits.min_storage_buffer_offset_alignment = limits.min_uniform_buffer_offset_alignment = 256;
+  check(plan, limits);
+}
+
 TEST_F(Export, ReplacesOnlyItsOwnFolders) {
   fs::create_directory(folder_ / "site");
   run_well(command(), variables());  // an empty one will do
