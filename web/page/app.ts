@@ -86,7 +86,8 @@ export class App {
       this.scan = info;
       this.scanName = name;
       this.forgetResult();
-      this.scanNotices = note ? [note, ...info.notices] : info.notices;
+      const plain = info.notices.map((line) => line.replace(/ \(--[^)]*\)/, "")); // without options of the command line
+      this.scanNotices = note ? [note, ...plain] : plain;
       this.showNotices(this.scanNotices);
       byId("drop-hint").hidden = true;
       await this.viewer.showScan(name, nifti);

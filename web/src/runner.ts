@@ -49,6 +49,8 @@ export class Runner {
   refusals = 0;
   #open: OpenDevice | null = null;
   #loaded: Loaded | null = null;
+  #watch: Watch | null = null; // of the run under way
+  #planned: { key: string; compiled: CompiledPlan } | null = null; // the last plan that was not loaded yet
 
   get device(): OpenDevice | null {
     return this.#open;
@@ -76,7 +78,8 @@ export class Runner {
   ): Promise<{ result: RunResult; facts: PlanFacts; compileMs: number }> {
     let last: GyrusError | null = null;
     const begin = performance.now();
-    for (let attempt = await this.#first(model, image, wish, watch), tries = 1; ; ++tries) {
+    this.#watch = watch;
+    for (let attempt = await this.#first(model, modelKey, image, wish, watch), tries = 1; ; ++tries) {
       try {
         const { executor, facts } = await this.#load(model, modelKey, image, attempt, watch);
         const compileMs = performance.now() - begin;
@@ -85,7 +88,8 @@ export class Runner {
         const result = await executor.run(inputs, { signal: watch.signal, onProgress });
         return { result, facts, compileMs };
       } catch (error) {
-        this.drop();
+        // After a cancellation the plan serves the next run.
+        if (!(error instanceof GyrusError && error.code === "cancelled")) this.drop();
         if (!(error instanceof GyrusError) || error.code !== "out-of-memory") throw error;
         last = error;
       }
@@ -99,13 +103,17 @@ export class Runner {
   }
 
   // What to try first; the memory of an f32 plan decides where the precision is left open.
-  async #first(model: Model, image: ImageTensor, wish: SegmentOptions["precision"], watch: Watch): Promise<Attempt> {
+  async #first(
+    model: Model, modelKey: string, image: ImageTensor, wish: SegmentOptions["precision"], watch: Watch,
+  ): Promise<Attempt> {
     if (wish !== "auto") return { precision: wish, small: false, why: "chosen in the settings" };
     const { limits, report } = await this.openDevice();
     stage(watch.progress, "Planning");
     let choice: { precision: Precision; why: string };
     try {
-      choice = choosePrecision(model.plan(planRequest(image, "f32", limits, report.software)).peakBytes, report);
+      const request = planRequest(image, "f32", limits, report.software);
+      if (this.#loaded?.key === keyOf(modelKey, request)) return { precision: "f32", small: false, why: this.#loaded.facts.why };
+      choice = choosePrecision(this.#plan(model, modelKey, request).peakBytes, report);
     } catch (error) {
       if (!(error instanceof GyrusError) || error.code !== "over-limits") throw error;
       choice = { precision: "f16", why: "no plan in f32 keeps this GPU's limits" };
@@ -114,30 +122,41 @@ export class Runner {
     return { ...choice, small: false };
   }
 
+  #plan(model: Model, modelKey: string, request: PlanRequest): CompiledPlan {
+    const key = keyOf(modelKey, request);
+    if (this.#planned?.key !== key) this.#planned = { key, compiled: model.plan(request) };
+    return this.#planned.compiled;
+  }
+
   async #load(model: Model, modelKey: string, image: ImageTensor, attempt: Attempt, watch: Watch): Promise<Loaded> {
     const { limits, report } = await this.openDevice();
     const wanted = attempt.small ? capped(limits, defaultLimits) : limits;
     const request = planRequest(image, attempt.precision, wanted, report.software);
-    const key = JSON.stringify([modelKey, request]);
+    const key = keyOf(modelKey, request);
     if (this.#loaded?.key === key) {
       this.#loaded.facts.why = attempt.why;
       return this.#loaded;
     }
     this.drop(); // its memory first
     stage(watch.progress, "Planning");
-    const compiled = model.plan(request);
+    const compiled = this.#plan(model, modelKey, request);
+    this.#planned = null;
     const plan = parsePlan(compiled.json, compiled.weights);
     if (this.refusals > 0) {
       --this.refusals;
       throw new GyrusError("out-of-memory", "[device] out-of-memory error, asked for by a test");
     }
+    // The executor outlives this run: what it says goes to the run of the time, and this run's end does not stop it.
+    const loading = new AbortController();
+    const stop = () => loading.abort();
+    watch.signal.addEventListener("abort", stop);
     const executor = await RecoveringExecutor.create(plan, {
       requestDevice: async () => (await this.openDevice()).device,
-      signal: watch.signal,
-      onNotice: watch.notice,
+      signal: loading.signal,
+      onNotice: (line) => this.#watch?.notice(line),
       onCompiled: (step, steps) =>
-        watch.progress("Compiling kernel", { fraction: 0, label: "", step, steps, secondsLeft: null }),
-    });
+        this.#watch?.progress("Compiling kernel", { fraction: 0, label: "", step, steps, secondsLeft: null }),
+    }).finally(() => watch.signal.removeEventListener("abort", stop));
     return (this.#loaded = { key, executor, facts: factsOf(compiled, plan, attempt) });
   }
 }
@@ -151,6 +170,10 @@ function factsOf(compiled: CompiledPlan, plan: Plan, attempt: Attempt): PlanFact
 function planRequest(image: ImageTensor, precision: Precision, limits: PlanLimits, software: boolean): PlanRequest {
   const spatial = image.shape.slice(-3) as [number, number, number];
   return { spatial, input: image.dtype, clamp: image.clamp, output: "labels", precision, limits, software };
+}
+
+function keyOf(modelKey: string, request: PlanRequest): string {
+  return JSON.stringify([modelKey, request]);
 }
 
 function capped(limits: PlanLimits, caps: Partial<PlanLimits>): PlanLimits {

@@ -10,6 +10,7 @@ const desk = new Desk(new URL("gyrus.wasm", scope.location.href));
 const cancels = new Map<number, AbortController>(); // calls that wait or run
 let last: Promise<unknown> = Promise.resolve();
 let waiting = 0;
+const aheadMs = 1000; // after the scan is drawn
 
 function post(answer: Answer, transfer: Transferable[] = []): void {
   scope.postMessage(answer, transfer);
@@ -48,7 +49,7 @@ function ahead<T>(result: T): T {
     } catch {
       // said when the scan is segmented
     }
-  }, 100);
+  }, aheadMs);
   return result;
 }
 
