@@ -19,7 +19,8 @@ struct OpSetting {
   PlanOptions options;
 };
 
-// Kernels for a GPU stage weights behind barriers, those for a CPU do not: both shapes run on whatever adapter there is.
+// Kernels for a GPU stage weights behind barriers, those for a CPU do not: both shapes run on whatever adapter there
+// is.
 inline std::vector<OpSetting> op_settings(const Limits& adapter) {
   return {{"adapter", adapter, Precision::F32, software_options()},
           {"default", intersect(default_limits(), adapter), Precision::F32, {}},

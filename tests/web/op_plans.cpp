@@ -1,7 +1,7 @@
 // Writes the op table as plans, for executors that are not C++: op_plans LIMITS SETTING…
 //
-// LIMITS is the adapter's limits as JSON, SETTING the names of op_settings. On standard output, for every case: one line
-// of JSON, then `bytes` bytes that it points into by [offset, size]:
+// LIMITS is the adapter's limits as JSON, SETTING the names of op_settings. On standard output, for every case: one
+// line of JSON, then `bytes` bytes that it points into by [offset, size]:
 //   name, bytes, inputs: [{ name, dtype, shape, data }], want: [{ name, data }] as doubles,
 //   settings: [{ name, plan, weights, bounds: { output: { nmse } | { different } } }]
 #include <cstdio>
@@ -58,8 +58,8 @@ void write_case(const OpCase& c, const std::vector<OpSetting>& settings) {
   const Graph graph = case_graph(c);
   const auto inputs = case_inputs(c, 7);
   Blob blob;
-  Json line = {{"name", c.name}, {"bytes", 0}, {"inputs", Json::array()}, {"want", Json::array()},
-               {"settings", Json::array()}};
+  Json line = {
+      {"name", c.name}, {"bytes", 0}, {"inputs", Json::array()}, {"want", Json::array()}, {"settings", Json::array()}};
   for (const auto& [name, tensor] : inputs)
     line["inputs"].push_back({{"name", name},
                               {"dtype", to_string(tensor.dtype)},
