@@ -21,6 +21,20 @@ async function inflate(bytes) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+const standardAxes = [0, 1, 2].map((axis) => ({ axis, flipped: false }));
+
+// Which axis of the file runs towards right, front and top, and whether backwards; by the sform.
+function axesOf(header) {
+  if (header.getInt16(254, true) <= 0) return standardAxes;
+  const free = new Set([0, 1, 2]);
+  return [280, 296, 312].map((at) => {
+    const row = [0, 4, 8].map((offset) => header.getFloat32(at + offset, true));
+    const [axis] = [...free].sort((a, b) => Math.abs(row[b]) - Math.abs(row[a]));
+    free.delete(axis);
+    return { axis, flipped: row[axis] < 0 };
+  });
+}
+
 /** Dimensions and values (x fastest, slope applied) of a NIfTI-1 file, gzipped or not. */
 export async function readNifti(file) {
   const bytes = await inflate(new Uint8Array(await file.arrayBuffer())).catch((error) =>
@@ -37,7 +51,7 @@ export async function readNifti(file) {
   const values = new Type(bytes.slice(start, start + count * Type.BYTES_PER_ELEMENT).buffer);
   const slope = header.getFloat32(112, true), intercept = header.getFloat32(116, true);
   const scaled = Number.isFinite(slope) && slope !== 0 && (slope !== 1 || intercept !== 0);
-  return { dims, values: scaled ? Float64Array.from(values, (v) => v * slope + intercept) : values };
+  return { dims, axes: axesOf(header), values: scaled ? Float64Array.from(values, (v) => v * slope + intercept) : values };
 }
 
 /** Balls within a ball, with some noise: nothing anatomical, but something to label. */
@@ -145,25 +159,27 @@ function colours(entries) {
   return table;
 }
 
-// Each plane: the two axes shown, and the one that the slider goes along.
-const planes = [[0, 1, 2], [0, 2, 1], [1, 2, 0]];
+// Each plane: the axes across and upwards (0 to the right, 1 to the front, 2 to the top), and that of the slider.
+const planes = [["Axial", 0, 1, 2], ["Coronal", 0, 2, 1], ["Sagittal", 1, 2, 0]];
 
-function show({ dims, values }, labels) {
+function show({ dims, values, axes = standardAxes }, labels) {
   const table = colours(setup.labels);
   const strides = [1, dims[0], dims[0] * dims[1]];
+  const extent = (a) => dims[axes[a].axis];
+  const offset = (a, i) => (axes[a].flipped ? extent(a) - 1 - i : i) * strides[axes[a].axis];
   const brightest = values.reduce((most, v) => Math.max(most, v), 1e-30);
-  byId("planes").replaceChildren(...planes.map(([across, down, along]) => {
+  byId("planes").replaceChildren(...planes.map(([name, across, up, along]) => {
     const figure = document.createElement("div");
-    const canvas = Object.assign(document.createElement("canvas"), { width: dims[across], height: dims[down] });
-    const slider = Object.assign(document.createElement("input"), { type: "range", max: dims[along] - 1 });
-    slider.value = dims[along] >> 1;
-    slider.setAttribute("aria-label", `Slice along ${"xyz"[along]}`);
+    const canvas = Object.assign(document.createElement("canvas"), { width: extent(across), height: extent(up) });
+    const slider = Object.assign(document.createElement("input"), { type: "range", max: extent(along) - 1 });
+    slider.value = extent(along) >> 1;
+    slider.setAttribute("aria-label", `${name} slice`);
     const draw = () => {
       const context = canvas.getContext("2d");
       const picture = context.createImageData(canvas.width, canvas.height);
       for (let row = 0, out = 0; row < canvas.height; row++)
         for (let column = 0; column < canvas.width; column++, out += 4) {
-          const at = column * strides[across] + (canvas.height - 1 - row) * strides[down] + slider.value * strides[along];
+          const at = offset(across, column) + offset(up, canvas.height - 1 - row) + offset(along, Number(slider.value));
           const grey = (255 * values[at]) / brightest, colour = labels[at] ? table[labels[at]] : undefined;
           for (let c = 0; c < 3; c++) picture.data[out + c] = colour ? (grey + colour[c]) / 2 : grey;
           picture.data[out + 3] = 255;
