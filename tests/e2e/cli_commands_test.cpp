@@ -50,6 +50,13 @@ TEST_F(Commands, SegmentsWhatTheDemoMade) {
   EXPECT_EQ(labels.type, VoxelType::U8);
 }
 
+TEST_F(Commands, DemoModelAsFilesGivesTheSameLabels) {
+  run_well({"demo", "--size", "48", "--out", "demo", "--quiet"});
+  run_well({"demo", "--size", "48", "--out", "files", "--files"});
+  run_well({"segment", "files/head.nii.gz", "--no-conform", "-m", "files", "-o", "labels.nii.gz", "--quiet"});
+  EXPECT_EQ(different(read_volume(in_folder("demo/labels.nii.gz")), read_volume(in_folder("labels.nii.gz"))), 0);
+}
+
 TEST_F(Commands, LimitsDoNotChangeLabels) {
   write_model("model");
   write_scan("scan.nii", ramp_volume(20));

@@ -132,6 +132,7 @@ export class App {
   }
 
   private maybeRun(): void {
+    if (this.scan && this.model && !this.running && !this.result) byId("status").textContent = "Ready.";
     if (byId<HTMLInputElement>("at-once").checked && this.scan && this.model && !this.result && !this.running)
       void this.run();
   }
@@ -152,7 +153,7 @@ export class App {
   }
 
   async run(): Promise<void> {
-    if (!this.free("starting another") || !this.scan || !this.model) return;
+    if (!this.free("starting another") || !this.scan || !this.model || this.device?.available === false) return;
     clearAlerts();
     this.running = new AbortController();
     this.forgetResult();

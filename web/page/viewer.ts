@@ -101,6 +101,7 @@ export class Viewer {
     const { SHOW_RENDER } = await library();
     viewer.opts.multiplanarShowRender = SHOW_RENDER.NEVER; // the planes at once, the slower 3-D view after them
     viewer.addVolume(image);
+    viewer.createOnLocationChange();
     const later = () => {
       viewer.opts.multiplanarShowRender = SHOW_RENDER.ALWAYS;
       viewer.drawScene();
