@@ -43,7 +43,7 @@ export async function addModels(out, folders) {
   writeFileSync(join(out, "index.json"), JSON.stringify({ models }, null, 2) + "\n");
 }
 
-// A small synthetic head and a network for it, where the command line is built; else the page is told that there is none.
+// A small synthetic head and a network for it, where the command line is built; else the page has none.
 export function addDemo(out) {
   const program = process.env.GYRUS_PROGRAM ?? join(web, "../build/release/bin/gyrus");
   mkdirSync(out, { recursive: true });

@@ -1,4 +1,4 @@
-// node web/build.mjs [--serve [PORT]] [--models DIR…]: the page, in web/dist/page. Needs web/dist/wasm (make web builds it).
+// node web/build.mjs [--serve [PORT]] [--models DIR]…: the page, in web/dist/page. Needs web/dist/wasm (see make web).
 // --models copies model folders into the site and lists them; --serve rebuilds on change and serves on 127.0.0.1.
 
 import { createHash } from "node:crypto";
@@ -47,7 +47,8 @@ function copyStatic() {
   writeFileSync(join(out, "style.css"), esbuild.transformSync(css, { loader: "css", minify: !serve }).code);
   cpSync(join(web, "dist/wasm/gyrus.wasm"), join(out, "gyrus.wasm"));
   mkdirSync(join(out, "dcm2niix"), { recursive: true });
-  for (const name of converter) cpSync(join(web, "node_modules/@niivue/dcm2niix/dist", name), join(out, "dcm2niix", name));
+  const from = join(web, "node_modules/@niivue/dcm2niix/dist");
+  for (const name of converter) cpSync(join(from, name), join(out, "dcm2niix", name));
 }
 
 function filesBelow(folder) {
@@ -74,7 +75,8 @@ function sizes() {
     return { name, bytes: bytes.length, packed: gzipSync(bytes).length, first: !waits.test(name) };
   });
   const text = (bytes) => `${(bytes / 1000).toFixed(1)} kB`.padStart(12);
-  for (const row of rows) console.log(`${row.name.padEnd(44)}${text(row.bytes)}${text(row.packed)}${row.first ? "" : "  waits"}`);
+  for (const { name, bytes, packed, first } of rows)
+    console.log(`${name.padEnd(44)}${text(bytes)}${text(packed)}${first ? "" : "  waits"}`);
   const first = rows.filter((row) => row.first).reduce((sum, row) => sum + row.packed, 0);
   console.log(`${"first visit, compressed".padEnd(56)}${text(first)} of ${text(budget).trim()}`);
   if (first <= budget) return;

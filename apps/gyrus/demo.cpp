@@ -41,7 +41,8 @@ std::string safetensors(const std::vector<DemoLayer>& layers) {
   }
   const std::string text = header.dump();
   std::string out;
-  for (int byte = 0; byte < 8; ++byte) out += static_cast<char>(static_cast<uint64_t>(text.size()) >> (8 * byte) & 0xff);
+  const uint64_t size = text.size();
+  for (int byte = 0; byte < 8; ++byte) out += static_cast<char>(size >> (8 * byte) & 0xff);
   return out + text + data;
 }
 

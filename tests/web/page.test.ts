@@ -49,8 +49,8 @@ async function openScan(page: Page, name: string, bytes: Uint8Array): Promise<vo
 
 // Waits for the end of a run, and says how it ended.
 async function end(page: Page): Promise<string> {
-  await page.waitForFunction(() => /^(Done|Failed|Cancelled)/.test(document.querySelector("#status")!.textContent!), null,
-    { timeout: 3_600_000 });
+  const ended = () => /^(Done|Failed|Cancelled)/.test(document.querySelector("#status")!.textContent!);
+  await page.waitForFunction(ended, null, { timeout: 3_600_000 });
   return text(page, "#status");
 }
 
@@ -125,7 +125,7 @@ test("a scan is dropped, segmented, measured and saved as the command line does 
 // Whole heads take minutes on a software GPU with any real model; GYRUS_TEST_FULL=1 takes one all the same.
 const heads = process.env.GYRUS_TEST_FULL === "1" ? ["tiny", "model5_gw_ae"] : ["tiny"];
 for (const name of heads)
-  test(`a head through ${name} is conformed and carried back as the command line does it`, { skip: noProgram }, async (t) => {
+  test(`a head through ${name} is conformed and carried back like the program does`, { skip: noProgram }, async (t) => {
     const { page, said } = await openPage(context, site.url);
     await ready(page);
     await page.locator("#conform").setChecked(true);
@@ -138,8 +138,9 @@ for (const name of heads)
     await segment(page);
     const folder = mkdtempSync(join(tmpdir(), "gyrus-page-"));
     for (const space of ["native", "conformed"]) {
-      execFileSync(PROGRAM, ["segment", scan, "-m", name === "tiny" ? tiny : model, "-q", "-o", join(folder, "labels.nii.gz"),
-        "--space", space, "--report", join(folder, "report.csv")], { stdio: "pipe" });
+      const outputs = ["-o", join(folder, "labels.nii.gz"), "--report", join(folder, "report.csv")];
+      execFileSync(PROGRAM, ["segment", scan, "-m", name === "tiny" ? tiny : model, "-q", "--space", space, ...outputs],
+        { stdio: "pipe" });
       const { bytes } = await saved(page, space);
       const count = differing(gunzipSync(bytes), gunzipSync(readFileSync(join(folder, "labels.nii.gz"))));
       t.diagnostic(`${space}: ${count} bytes differ from the command line's file`);
@@ -201,7 +202,7 @@ test("a model without one of its tensors is refused, and the model before it sta
   await page.close();
 });
 
-test("a run is cancelled, a second one refused, a lost device replaced, refused memory answered by less", { skip }, async () => {
+test("a cancelled run, a second one, a lost device, memory refused: the page goes on", { skip }, async () => {
   const { page } = await openPage(context, site.url);
   await ready(page);
   await openScan(page, "crop.nii", crop48());
@@ -245,7 +246,8 @@ test("an empty result is no success", { skip }, async () => {
   await page.close();
 });
 
-test("the example runs, if the site has it", { skip: skip || !existsSync(join(SITE, "demo/head.nii.gz")) }, async () => {
+const noDemo = skip || (existsSync(join(SITE, "demo/head.nii.gz")) ? false : "the site has no example");
+test("the example runs", { skip: noDemo }, async () => {
   const { page } = await openPage(context, site.url);
   await page.locator("#demo").click();
   assert.match(await end(page), /^Done/, await text(page, "#alerts"));
@@ -259,7 +261,8 @@ test("a model comes from a folder or an address", { skip }, async () => {
   await page.locator("#model").selectOption("folder");
   await page.locator("#model-folder").setInputFiles(join(DATA, "models/model18cls"));
   await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("18 regions"));
-  assert.equal(await page.locator("#model").evaluate((s: HTMLSelectElement) => s.selectedOptions[0]!.text), "model18cls");
+  const shown = await page.locator("#model").evaluate((select: HTMLSelectElement) => select.selectedOptions[0]!.text);
+  assert.equal(shown, "model18cls");
   await page.locator("#model").selectOption("url");
   await page.locator("#model-url").fill(`${site.url}models/model5_gw_ae/`);
   await page.locator("#url-form button").click();
@@ -338,7 +341,8 @@ function ramp(count: number): Uint8Array {
 
 function debug(page: Page, method: string, argument?: number): Promise<void> {
   return page.evaluate(([method, argument]) => {
-    const { segmenter } = (globalThis as unknown as { gyrus: { segmenter: Record<string, (n?: number) => Promise<void>> } }).gyrus;
+    type Hooks = Record<string, (n?: number) => Promise<void>>;
+    const { segmenter } = (globalThis as unknown as { gyrus: { segmenter: Hooks } }).gyrus;
     return segmenter[method as string]!(argument as number | undefined);
   }, [method, argument] as const);
 }

@@ -55,8 +55,9 @@ export class App {
     try {
       this.device = await this.segmenter.device();
       if (!this.device.available)
-        noticeLine(`${this.device.why}. WebGPU is in Chrome and Edge 113 or later (Windows, macOS, ChromeOS, Android), ` +
-          "Safari 26 or later, and Firefox 141 or later on Windows. Scans can be looked at here all the same.");
+        noticeLine(`${this.device.why}. ` +
+          "WebGPU is in Chrome and Edge 113 or later (Windows, macOS, ChromeOS, Android), Safari 26 or " +
+          "later, and Firefox 141 or later on Windows. Scans can be looked at here all the same.");
     } catch (error) {
       this.fail(error);
     }
@@ -109,7 +110,8 @@ export class App {
     });
     byId("model-info").textContent = this.model
       ? `${this.model.title || this.model.name}: ${this.model.layers.length} layers, ` +
-        `${this.model.parameters.toLocaleString("en")} parameters` + (this.model.licence ? `, ${this.model.licence}` : "")
+        `${this.model.parameters.toLocaleString("en")} parameters` +
+        (this.model.licence ? `, ${this.model.licence}` : "")
       : "";
     this.maybeRun();
     return worked;
@@ -173,7 +175,8 @@ export class App {
       const { plan, seconds } = result;
       last = `Done in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)} on the device.`;
     } catch (error) {
-      last = error instanceof GyrusError && error.code === "cancelled" ? "Cancelled." : "Failed; see the message above.";
+      const cancelled = error instanceof GyrusError && error.code === "cancelled";
+      last = cancelled ? "Cancelled." : "Failed; see the message above.";
       this.forgetResult();
       this.fail(error);
     }

@@ -50,7 +50,8 @@ function wireScan(): void {
   window.addEventListener("drop", (event) => {
     event.preventDefault();
     dragging(0);
-    const files = event.dataTransfer ? droppedFiles(event.dataTransfer) : Promise.resolve([]); // items die with the event
+    // Here and not later: the items die with the event.
+    const files = event.dataTransfer ? droppedFiles(event.dataTransfer) : Promise.resolve([]);
     openFiles(() => files);
   });
 }

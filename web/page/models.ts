@@ -12,7 +12,8 @@ export async function siteModels(): Promise<SiteModel[]> {
   const models = await readList();
   const group = byId("site-models");
   for (const model of models) {
-    const option = element("option", `${model.title || model.name} (${model.classes} classes, ${bytesText(model.bytes)})`);
+    const size = `${model.classes} classes, ${bytesText(model.bytes)}`;
+    const option = element("option", `${model.title || model.name} (${size})`);
     option.value = `site:${model.name}`;
     group.append(option);
   }
@@ -68,7 +69,8 @@ export async function folderSource(files: File[]): Promise<ModelSource> {
   if (wanted.length === 0)
     throw new Error(`The folder ${name} holds no model: expected model.json with its weights beside it.`);
   const total = wanted.reduce((sum, file) => sum + file.size, 0);
-  if (total > kMostModelBytes) throw new Error(`The folder ${name} holds ${bytesText(total)}; that is no model for a page.`);
+  if (total > kMostModelBytes)
+    throw new Error(`The folder ${name} holds ${bytesText(total)}; that is no model for a page.`);
   const read: NamedBytes[] = [];
   for (const file of wanted) read.push({ name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) });
   return { kind: "files", name, files: read };

@@ -19,8 +19,9 @@ function rows(facts: Facts): [string, string][] {
   const { device, scan, model, result } = facts;
   const out: [string, string][] = [];
   if (device) {
-    out.push(["Device", device.available ? device.adapter + (device.software ? " (software)" : "") : `none: ${device.why}`]);
-    if (device.available) out.push(["Features", kUseful.filter((f) => device.features.includes(f)).join(", ") || "none of use"]);
+    const useful = kUseful.filter((feature) => device.features.includes(feature));
+    out.push(["Device", device.available ? device.adapter + (device.software ? " (software)" : "") : device.why]);
+    if (device.available) out.push(["Features", useful.join(", ") || "none of use"]);
   }
   if (scan) out.push(["Scan", `${gridText(scan.dims, scan.spacing)}, ${scan.type}`]);
   if (model) {

@@ -9,7 +9,8 @@ export function wireSaves(app: App, segmenter: Segmenter): void {
     native: async (name) => download(await gzip(need(app).nativeLabels), `${name}_labels.nii.gz`),
     conformed: async (name) => download(await gzip(need(app).conformedLabels), `${name}_labels_conformed.nii.gz`),
     brain: async (name) => download(await gzip(await segmenter.brain()), `${name}_brain.nii.gz`),
-    json: async (name) => download(new Blob([need(app).report.json], { type: "application/json" }), `${name}_report.json`),
+    json: async (name) =>
+      download(new Blob([need(app).report.json], { type: "application/json" }), `${name}_report.json`),
     csv: async (name) => download(new Blob([need(app).report.csv], { type: "text/csv" }), `${name}_report.csv`),
     picture: async (name) => download(await app.viewer.picture(), `${name}.png`),
     scene: (name) => app.viewer.saveScene(`${name}.nvd`),

@@ -1,6 +1,6 @@
 /// <reference lib="webworker" />
-// Offline after the first visit: the page's files are kept when it is installed and served from there; a new build has a
-// new version and takes over when the last tab of the old one closes. Models are kept by the worker that reads them.
+// Offline after the first visit: the page's files are kept when it is installed and served from there; a new build has
+// a new version and takes over when the last tab of the old one closes. Models are kept by the worker that reads them.
 
 declare const FILES: string[]; // filled in by the build
 declare const VERSION: string;

@@ -14,7 +14,8 @@ export class LabelTable {
   private readonly select = byId<HTMLSelectElement>("alone");
 
   constructor() {
-    this.select.addEventListener("change", () => this.choose(this.select.value === "" ? null : Number(this.select.value)));
+    this.select.addEventListener("change", () =>
+      this.choose(this.select.value === "" ? null : Number(this.select.value)));
   }
 
   clear(): void {

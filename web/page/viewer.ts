@@ -74,8 +74,9 @@ export class Viewer {
     const { MULTIPLANAR_TYPE, Niivue, SHOW_RENDER } = await library();
     const viewer = new Niivue({
       loadingText: "", dragAndDropEnabled: false, isResizeCanvas: true, show3Dcrosshair: true, logLevel: "error",
-      backColor: [0, 0, 0, 1], crosshairColor: [0.95, 0.72, 0.29, 0.9], crosshairWidth: 0.35, crosshairWidthUnit: "percent", crosshairGap: 3,
-      multiplanarShowRender: SHOW_RENDER.ALWAYS, multiplanarLayout: MULTIPLANAR_TYPE.GRID, sagittalNoseLeft: true, isColorbar: false,
+      backColor: [0, 0, 0, 1], crosshairColor: [0.95, 0.72, 0.29, 0.9], crosshairWidth: 0.35,
+      crosshairWidthUnit: "percent", crosshairGap: 3, multiplanarShowRender: SHOW_RENDER.ALWAYS,
+      multiplanarLayout: MULTIPLANAR_TYPE.GRID, sagittalNoseLeft: true, isColorbar: false,
     });
     await viewer.attachToCanvas(this.canvas, false);
     withoutGradients(viewer);
@@ -87,7 +88,8 @@ export class Viewer {
     const [x = 0, y = 0, z = 0] = Array.from(location.mm);
     const label = this.overlay ? location.values[1]?.value : undefined;
     this.onPlace({
-      mm: [x, y, z], intensity: location.values[0]?.value ?? null, label: label === undefined ? null : Math.round(label),
+      mm: [x, y, z], intensity: location.values[0]?.value ?? null,
+      label: label === undefined ? null : Math.round(label),
     });
   }
 
@@ -185,8 +187,9 @@ export class Viewer {
   async picture(): Promise<Blob> {
     const viewer = await this.open();
     viewer.drawScene(); // in the same task: the drawing buffer is not kept
-    return new Promise((resolve, reject) =>
-      this.canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The picture cannot be made."))), "image/png"));
+    const blob = await new Promise<Blob | null>((resolve) => this.canvas.toBlob(resolve, "image/png"));
+    if (!blob) throw new Error("The picture cannot be made.");
+    return blob;
   }
 
   async saveScene(name: string): Promise<void> {

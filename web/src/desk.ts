@@ -1,5 +1,5 @@
-// What lies on the worker's desk: the compiler, a scan, a model, the last result. The steps from scan to labels are those
-// of the command line: conform, normalise, run, clean, restore, report.
+// What lies on the worker's desk: the compiler, a scan, a model, the last result. The steps from scan to labels are
+// those of the command line: conform, normalise, run, clean, restore, report.
 
 import { Compiler, type Model, type Volume } from "./compiler.js";
 import { describeDevice } from "./device.js";
@@ -67,8 +67,8 @@ export class Desk {
     const { inputChannels, spatialRank } = model.info as ModelInfo & { spatialRank?: number };
     if (inputChannels !== 1 || (spatialRank ?? 3) !== 3) {
       model.close();
-      throw new GyrusError("unsupported",
-        `[${name}] takes ${inputChannels} channels in ${spatialRank} dimensions; segmentation needs one channel in three`);
+      throw new GyrusError("unsupported", `[${name}] takes ${inputChannels} channels in ${spatialRank} dimensions; ` +
+        "segmentation needs one channel in three");
     }
     this.#model?.close();
     this.runner.drop();
@@ -121,8 +121,8 @@ export class Desk {
       await step("Measuring");
       const report = compiler.report(scan, native, model, this.#scanName);
       const out: SegmentResult = {
-        labels: model.info.labels, nativeLabels: native.nifti({ labels: true }), conformedLabels: seen.nifti({ labels: true }),
-        report, plan: { ...facts },
+        labels: model.info.labels, nativeLabels: native.nifti({ labels: true }),
+        conformedLabels: seen.nifti({ labels: true }), report, plan: { ...facts },
         seconds: {
           compile: compileMs / 1000, run: result.wallMs / 1000, gpu: result.gpuMs === null ? null : result.gpuMs / 1000,
           total: (performance.now() - begin) / 1000,
@@ -160,6 +160,6 @@ export class Desk {
 // A device that computes nothing gives zeros without an error: nothing but background is never a success.
 function refuseEmpty(labels: Uint8Array, model: string): void {
   if (labels.some((value) => value !== 0)) return;
-  throw new GyrusError("device", `[${model}] found no label in the whole scan: this is no head as the model knows them, ` +
-    "its intensities are not as the model wants them, or the GPU failed; try the other precision or another model");
+  throw new GyrusError("device", `[${model}] found no label in the whole scan: this is no head as the model knows ` +
+    "them, its intensities are not as the model wants them, or the GPU failed; try another precision or model");
 }

@@ -26,8 +26,8 @@ async function get(url: string): Promise<Uint8Array | null> {
   } catch (error) {
     const kept = await cache?.match(url);
     if (kept) return new Uint8Array(await kept.arrayBuffer());
-    throw new GyrusError("io", `[${url}] cannot be reached (${(error as Error).message}): no network, no such host, or ` +
-      "the host does not allow other sites to read its files (CORS)");
+    throw new GyrusError("io", `[${url}] cannot be reached (${(error as Error).message}): no network, no such host, ` +
+      "or the host does not allow other sites to read its files (CORS)");
   }
   if (answer.status === 404 || answer.status === 403) return null;
   if (!answer.ok) throw new GyrusError("io", `[${url}] could not be read: ${answer.status} ${answer.statusText}`);

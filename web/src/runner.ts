@@ -49,6 +49,7 @@ export class Runner {
   refusals = 0;
   #open: OpenDevice | null = null;
   #loaded: Loaded | null = null;
+  #fits: { key: string; attempt: Attempt } | null = null; // what was left after larger plans failed
   #watch: Watch | null = null; // of the run under way
   #planned: { key: string; compiled: CompiledPlan } | null = null; // the last plan that was not loaded yet
 
@@ -90,14 +91,17 @@ export class Runner {
       } catch (error) {
         // After a cancellation the plan serves the next run.
         if (!(error instanceof GyrusError && error.code === "cancelled")) this.drop();
-        if (!(error instanceof GyrusError) || error.code !== "out-of-memory") throw error;
+        // A device lost twice in a run is as good as one without memory: drivers give up in either way.
+        if (!(error instanceof GyrusError) || !["out-of-memory", "device-lost"].includes(error.code)) throw error;
         last = error;
       }
       const next = smaller(attempt, wish);
       if (!next || tries >= 3)
-        throw new GyrusError("out-of-memory", `${last.message}; a smaller plan did not fit either: close other tabs and ` +
+        throw new GyrusError(last.code, `${last.message}; no smaller plan is left to try: close other tabs and ` +
           "programs that use the GPU, or take a smaller model");
-      watch.notice(`The GPU did not give the memory for ${name(attempt)}; trying ${name(next)}.`);
+      const failed = last.code === "device-lost" ? "was lost again with" : "did not give the memory for";
+      watch.notice(`The GPU ${failed} ${name(attempt)}; trying ${name(next)}.`);
+      this.#fits = { key: fitKey(modelKey, image, wish), attempt: next };
       attempt = next;
     }
   }
@@ -106,13 +110,15 @@ export class Runner {
   async #first(
     model: Model, modelKey: string, image: ImageTensor, wish: SegmentOptions["precision"], watch: Watch,
   ): Promise<Attempt> {
+    if (this.#fits?.key === fitKey(modelKey, image, wish)) return this.#fits.attempt;
     if (wish !== "auto") return { precision: wish, small: false, why: "chosen in the settings" };
     const { limits, report } = await this.openDevice();
     stage(watch.progress, "Planning");
     let choice: { precision: Precision; why: string };
     try {
       const request = planRequest(image, "f32", limits, report.software);
-      if (this.#loaded?.key === keyOf(modelKey, request)) return { precision: "f32", small: false, why: this.#loaded.facts.why };
+      if (this.#loaded?.key === keyOf(modelKey, request))
+        return { precision: "f32", small: false, why: this.#loaded.facts.why };
       choice = choosePrecision(this.#plan(model, modelKey, request).peakBytes, report);
     } catch (error) {
       if (!(error instanceof GyrusError) || error.code !== "over-limits") throw error;
@@ -174,6 +180,10 @@ function planRequest(image: ImageTensor, precision: Precision, limits: PlanLimit
 
 function keyOf(modelKey: string, request: PlanRequest): string {
   return JSON.stringify([modelKey, request]);
+}
+
+function fitKey(modelKey: string, image: ImageTensor, wish: SegmentOptions["precision"]): string {
+  return JSON.stringify([modelKey, image.shape, wish]);
 }
 
 function capped(limits: PlanLimits, caps: Partial<PlanLimits>): PlanLimits {

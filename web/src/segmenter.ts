@@ -5,7 +5,9 @@ import type {
   DeviceReport, ModelInfo, ModelSource, OpenScan, Progress, Segmenter, SegmentOptions, SegmentResult,
 } from "./types.js";
 
-export type Method = "device" | "openScan" | "openModel" | "segment" | "brain" | "debugLoseDevice" | "debugRefuseMemory";
+export type Method =
+  | "device" | "openScan" | "openModel" | "segment" | "brain"
+  | "debugLoseDevice" | "debugRefuseMemory";
 
 export type Request = { id: number; method: Method; args: unknown[] } | { id: number; cancel: true };
 

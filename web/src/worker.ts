@@ -20,8 +20,8 @@ function post(answer: Answer, transfer: Transferable[] = []): void {
 function buffersOf(value: unknown): ArrayBuffer[] {
   if (value instanceof Uint8Array) return [value.buffer as ArrayBuffer];
   if (typeof value !== "object" || value === null) return [];
-  const found = Object.values(value).filter((item) => item instanceof Uint8Array).map((item) => item.buffer as ArrayBuffer);
-  return [...new Set(found)];
+  const arrays = Object.values(value).filter((item) => item instanceof Uint8Array);
+  return [...new Set(arrays.map((array) => array.buffer as ArrayBuffer))];
 }
 
 function perform(id: number, method: string, args: unknown[], signal: AbortSignal): Promise<unknown> {

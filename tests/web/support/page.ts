@@ -1,6 +1,8 @@
 // What the page's tests share: a static server, the browser, small scans.
 
-import { createReadStream, existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  createReadStream, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync,
+} from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -16,8 +18,8 @@ export const PICTURES = join(ROOT, "build/web-pictures");
 const BROWSER = process.env.GYRUS_BROWSER ?? "/usr/bin/chromium";
 
 const TYPES: Record<string, string> = {
-  ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".svg": "image/svg+xml",
-  ".json": "application/json", ".webmanifest": "application/manifest+json",
+  ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm",
+  ".svg": "image/svg+xml", ".json": "application/json", ".webmanifest": "application/manifest+json",
 };
 
 // Why the tests cannot run, or false.
@@ -45,7 +47,8 @@ export class Site {
       else if (head === "models") at = join(models[name] ?? "/nowhere", file);
       response.setHeader("Content-Type", TYPES[extname(at || ".json")] ?? "application/octet-stream");
       response.setHeader("Cache-Control", "no-cache");
-      if (at === "") return response.end(JSON.stringify({ models: Object.keys(models).map((key) => listed(key, models[key]!)) }));
+      const list = () => Object.entries(models).map(([key, folder]) => listed(key, folder));
+      if (at === "") return response.end(JSON.stringify({ models: list() }));
       if (!existsSync(at) || !statSync(at).isFile()) return response.writeHead(404).end();
       return createReadStream(at).pipe(response);
     });
@@ -65,8 +68,8 @@ export class Site {
 }
 
 function listed(name: string, folder: string) {
-  const files = ["model.json", "model.pth", "model.bin", "model.safetensors", "colormap.json", "colormap3.json", "gyrus.json"]
-    .filter((file) => existsSync(join(folder, file)))
+  const files = readdirSync(folder)
+    .filter((file) => /\.(json|pth|bin|safetensors)$/.test(file))
     .map((file) => ({ name: file, bytes: statSync(join(folder, file)).size }));
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   return { name, title: name, licence: "", classes: 3, bytes, path: `${name}/`, files };
@@ -90,7 +93,8 @@ export async function openBrowser(options: BrowserOptions = {}): Promise<Browser
     args: [
       ...(options.webgpu === false ? ["--disable-features=WebGPU", "--disable-blink-features=WebGPU"]
         : ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]),
-      "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic", "--no-first-run",
+      "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic",
+      "--no-first-run",
       "--disable-background-networking", "--disable-component-update", "--disable-sync",
     ],
   });
@@ -132,7 +136,8 @@ export function nifti(dims: number[], voxels: Uint8Array, frames = 1): Uint8Arra
   [1, 1, 1, 1].forEach((size, i) => head.writeFloatLE(size, 76 + 4 * i));
   head.writeFloatLE(352, 108);
   head.writeInt16LE(1, 254);
-  [-1, 0, 0, dims[0]! / 2, 0, 0, 1, -dims[1]! / 2, 0, -1, 0, dims[2]! / 2].forEach((v, i) => head.writeFloatLE(v, 280 + 4 * i));
+  const affine = [-1, 0, 0, dims[0]! / 2, 0, 0, 1, -dims[1]! / 2, 0, -1, 0, dims[2]! / 2];
+  affine.forEach((value, i) => head.writeFloatLE(value, 280 + 4 * i));
   head.write("n+1\0", 344, "latin1");
   return Buffer.concat([head, voxels]);
 }
@@ -171,13 +176,15 @@ function dicomSlice(extent: number, z: number): Buffer {
   const length = Buffer.alloc(4);
   length.writeUInt32LE(meta.length);
   const group = put(2, 0, "UL", length);
-  const voxels = new Uint16Array(extent * extent).map((_, i) => ((i % extent) * 11 + Math.floor(i / extent) * 5 + z * 3) % 800);
+  const value = (x: number, y: number) => (x * 11 + y * 5 + z * 3) % 800;
+  const voxels = new Uint16Array(extent * extent).map((_, i) => value(i % extent, Math.floor(i / extent)));
   return Buffer.concat([
     Buffer.alloc(128), Buffer.from("DICM"), group, meta,
     put(8, 8, "CS", "ORIGINAL\\PRIMARY\\M\\ND"), put(8, 0x16, "UI", kind), put(8, 0x18, "UI", one),
     put(8, 0x20, "DA", "20200101"), put(8, 0x30, "TM", "120000"), put(8, 0x31, "TM", "120000"),
-    put(8, 0x32, "TM", "120000"), put(8, 0x60, "CS", "MR"), put(8, 0x70, "LO", "SIEMENS"), put(0x10, 0x10, "PN", "Nobody"),
-    put(0x10, 0x20, "LO", "0"), put(0x18, 0x23, "CS", "3D"), put(0x18, 0x50, "DS", "1"), put(0x18, 0x80, "DS", "2000"),
+    put(8, 0x32, "TM", "120000"), put(8, 0x60, "CS", "MR"), put(8, 0x70, "LO", "SIEMENS"),
+    put(0x10, 0x10, "PN", "Nobody"), put(0x10, 0x20, "LO", "0"), put(0x18, 0x23, "CS", "3D"),
+    put(0x18, 0x50, "DS", "1"), put(0x18, 0x80, "DS", "2000"),
     put(0x18, 0x81, "DS", "3"), put(0x18, 0x88, "DS", "1"), put(0x18, 0x1030, "LO", "t1"),
     put(0x20, 0xd, "UI", "1.2.3.4.1"), put(0x20, 0xe, "UI", "1.2.3.4.2"), put(0x20, 0x11, "IS", "1"),
     put(0x20, 0x12, "IS", "1"), put(0x20, 0x13, "IS", String(z + 1)), put(0x20, 0x32, "DS", `0\\0\\${z}`),
@@ -194,7 +201,8 @@ export function tinyModel(): string {
   mkdirSync(folder);
   const layer = (from: number, to: number, kernel: number) =>
     ({ in_channels: from, out_channels: to, kernel_size: kernel, padding: kernel >> 1, stride: 1, dilation: 1 });
-  writeFileSync(join(folder, "model.json"), JSON.stringify({ bnorm: false, bias: true, layers: [layer(1, 2, 3), layer(2, 2, 1)] }));
+  const list = { bnorm: false, bias: true, layers: [layer(1, 2, 3), layer(2, 2, 1)] };
+  writeFileSync(join(folder, "model.json"), JSON.stringify(list));
   const mean = Array<number>(27).fill(1 / 27);
   const tensors: [string, number[], number[]][] = [
     ["model.0.weight", [2, 1, 3, 3, 3], [...mean, ...mean]], ["model.0.bias", [2], [0, -0.3137]],
