@@ -325,7 +325,7 @@ test("a scan of 256 voxels a side is seen soon, and computing does not hold up t
 
 test("after the first visit the page works without a network", { skip }, async () => {
   const own = await Site.open({ model5_gw_ae: model });
-  const { page } = await openPage(context, own.url);
+  const { page } = await openPage(context, `${own.url}?offline`); // asked for, since this machine serves it
   await ready(page);
   await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
   await own.close();

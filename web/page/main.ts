@@ -145,7 +145,15 @@ async function start(): Promise<void> {
     button.addEventListener("click", () => void openDemo(app, demo));
   }
   app.viewer.preload();
-  if ("serviceWorker" in navigator && isSecureContext) void navigator.serviceWorker.register("sw.js").catch(() => {});
+  keepForOffline();
+}
+
+// Not where this machine serves the page itself: it is there without a network anyhow, and another program that serves
+// on the same port some day would be hidden behind the kept page. "?offline" keeps it all the same.
+function keepForOffline(): void {
+  const local = /^(localhost|127\..*|\[::1\])$/.test(location.hostname);
+  if (!("serviceWorker" in navigator) || (local && location.search !== "?offline")) return;
+  void navigator.serviceWorker.register("sw.js").catch(() => {});
 }
 
 // For tests and the curious: what the page itself uses.
