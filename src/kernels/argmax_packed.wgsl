@@ -1,5 +1,5 @@
 // argmax_packed.wgsl: label[v] = the o with the largest logits[o,v]; the lowest o on ties.
-// logits: quads of classes [O/4][voxels] of vec4 f32, a window's worth; labels: plain, P.per_word to a word.
+// logits: quads of classes [planes][O/4][{{plane}}] of vec4 f32, a window's worth; labels: plain, P.per_word to a word.
 // One thread makes one word of labels; labels of the word outside [P.begin, P.end) keep their old value.
 {{params}}
 {{>group_index}}
@@ -21,10 +21,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
       continue;
     }
     let v = label_index - P.begin;
+    let first = v / {{plane}}u * {{quads}}u * {{plane}}u + v % {{plane}}u;
     var best = 0u;
     var best_value = 0.0;
     for (var o = 0u; o < P.classes; o++) {
-      let y = logits[(o / 4u) * P.stride + v][o % 4u];
+      let y = logits[first + o / 4u * {{plane}}u][o % 4u];
       if (o == 0u || y > best_value) {
         best = o;
         best_value = y;

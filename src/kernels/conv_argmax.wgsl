@@ -1,11 +1,17 @@
 // conv_argmax.wgsl: label[v] = the o with the largest bias[o] + sum over c of w[o,c] * x[c,v]; the lowest o on ties.
-// x: quads of channels [C/4][voxels] of vec4; labels: plain, {{per_word}} to a word. The logits never leave the thread.
-// One thread makes one word of labels; labels of the word outside [P.begin, P.end) keep their old value.
-// Weights [output quad][input lane] of vec4, then the biases [output quad].
+// input: quads of channels [planes][C/4][{{plane}}] of vec4; labels: plain, {{per_word}} to a word. The logits never leave the thread.
+// One thread makes one word of labels, {{together}} voxels at a time, for which it reads the weights once; labels of the word outside [P.begin, P.end) keep their old value.
+// Weights [output quad][input lane] of vec4, then the biases [output quad]; lanes beyond the last class have the bias
+// minus infinity, which wins over nothing.
 {{params}}
 {{>group_index}}
 {{bindings}}
-{{loads}}
+
+fn load(at: u32) -> vec4<f32> {
+  let raw = input[at];
+  return {{unpack}};
+}
+
 @compute @workgroup_size({{wg}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
@@ -15,32 +21,47 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   }
   let word = P.first_word + index;
   var packed = labels[P.word_skip + index];
-  for (var e = 0u; e < P.per_word; e++) {
-    let label_index = word * P.per_word + e;
-    if (label_index < P.begin || label_index >= P.end) {
-      continue;
-    }
-    let v = label_index - P.begin;
+  for (var e = 0u; e < {{per_word}}u; e += {{together}}u) {
+{{@i=together}}
+    let index{{i}} = word * {{per_word}}u + e + {{i}}u;
+    let ours{{i}} = index{{i}} >= P.begin && index{{i}} < P.end;
+    let v{{i}} = select(0u, index{{i}} - P.begin, ours{{i}});
+    let at{{i}} = P.in_skip + v{{i}} / {{plane}}u * {{quads}}u * {{plane}}u + v{{i}} % {{plane}}u;
 {{@q=quads}}
-    let x{{q}} = load{{q}}(v);
+    let x{{i}}_{{q}} = load(at{{i}} + {{q}}u * {{plane}}u);
 {{/q}}
-    var best = 0u;
-    var best_value = 0.0;
+    var best{{i}} = 0u;
+    var best_value{{i}} = 0.0;
+{{/i}}
     for (var o = 0u; o < P.classes; o += 4u) {
       let row = o / 4u * {{inputs_padded}}u;
-      var y = weights[P.bias + o / 4u];
+      let start = weights[P.bias + o / 4u];
+{{@i=together}}
+      var y{{i}} = start;
+{{/i}}
 {{@q=quads}}{{@l=4}}
-      y = fma(vec4<f32>(x{{q}}[{{l}}]), weights[P.weights + row + {{q}}u * 4u + {{l}}u], y);
-{{/l}}{{/q}}
-      for (var l = 0u; l < min(4u, P.classes - o); l++) {
-        if (o + l == 0u || y[l] > best_value) {
-          best = o + l;
-          best_value = y[l];
-        }
+      let w{{q}}_{{l}} = weights[row + {{q}}u * 4u + {{l}}u];
+{{@i=together}}
+      y{{i}} = fma(vec4<f32>(x{{i}}_{{q}}[{{l}}]), w{{q}}_{{l}}, y{{i}});
+{{/i}}{{/l}}{{/q}}
+{{@i=together}}
+      if (o == 0u || y{{i}}.x > best_value{{i}}) {
+        best{{i}} = o;
+        best_value{{i}} = y{{i}}.x;
       }
+{{@l=3}}
+      if (y{{i}}[{{l}} + 1] > best_value{{i}}) {
+        best{{i}} = o + {{l}}u + 1u;
+        best_value{{i}} = y{{i}}[{{l}} + 1];
+      }
+{{/l}}{{/i}}
     }
-    let bits = e * P.label_bits;
-    packed = select((packed & ~(255u << bits)) | (best << bits), best, P.per_word == 1u);
+{{@i=together}}
+    if (ours{{i}}) {
+      let bits = (e + {{i}}u) * P.label_bits;
+      packed = select((packed & ~(255u << bits)) | (best{{i}} << bits), best{{i}}, {{per_word}}u == 1u);
+    }
+{{/i}}
   }
   labels[P.word_skip + index] = packed;
 }

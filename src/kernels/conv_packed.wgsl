@@ -1,5 +1,5 @@
 // conv_packed.wgsl: y[o,v] = act(bias[o] + sum over taps and c of w[o,c,tap] * x[c, v*stride + tap*dilation - pad]).
-// x: quads of channels [C/4][planes][H*W] of vec4 (or one plain channel); y: quads [O/4][planes][H*W] of vec4.
+// x: quads of channels [planes][C/4][H*W] of vec4 (or one plain channel); y: quads [planes][O/4][H*W] of vec4.
 // A dispatch covers some planes of the result, {{o}} quads of output channels, some planes of taps and some quads of
 // input channels; where it is not the first over its window it goes on from the sum so far, where it is not the last
 // it leaves the sum. Weights [tap][input lane][output quad] of vec4 are staged in workgroup memory, or read as they are
@@ -16,6 +16,7 @@ const kWidthIn = {{w_in}};
 const kHeightIn = {{h_in}};
 const kWidthOut = {{w_out}}u;
 const kPlaneOut = {{plane_out}}u;
+const kStrideIn = {{in_stride}};  // units from plane to plane
 const kRow = {{row}}u;  // vec4 of weights for one tap
 {{loads}}
 {{#last}}
@@ -30,14 +31,15 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{@i=v}}
   let j{{i}} = first + {{i}}u * {{wg}}u;
   let inside{{i}} = j{{i}} < P.voxels;
+  let plane{{i}} = j{{i}} / kPlaneOut;
   let rest{{i}} = j{{i}} % kPlaneOut;
-  let d{{i}} = i32(j{{i}} / kPlaneOut) * {{stride_d}} + bitcast<i32>(P.origin_d);
+  let d{{i}} = i32(plane{{i}}) * {{stride_d}} + bitcast<i32>(P.origin_d);
   let h{{i}} = i32(rest{{i}} / kWidthOut) * {{stride_h}} - i32(P.pad_h);
   let w{{i}} = i32(rest{{i}} % kWidthOut) * {{stride_w}} - i32(P.pad_w);
-  let at{{i}} = (d{{i}} * kHeightIn + h{{i}}) * kWidthIn + w{{i}};
+  let at{{i}} = d{{i}} * kStrideIn + h{{i}} * kWidthIn + w{{i}};
 {{@k=o}}
 {{#first}}  var a{{i}}_{{k}} = cut{{k}}(weights[P.bias + {{k}}u]);
-{{/first}}{{^first}}  var a{{i}}_{{k}} = cut{{k}}(resume{{k}}({{k}}u, j{{i}}));
+{{/first}}{{^first}}  var a{{i}}_{{k}} = cut{{k}}(resume({{k}}u, plane{{i}}, rest{{i}}));
 {{/first}}{{/k}}{{/i}}
 {{#staged}}
   for (var t0 = P.tap_begin; t0 < P.tap_end; t0 += P.stage_taps) {
@@ -54,12 +56,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{/staged}}
     for (var t = t0; t < t1; t++) {
       let in_plane = t % P.taps_hw;
-      let od = i32((t / P.taps_hw) * P.dilation_d);
+      let kd = t / P.taps_hw;
+      let od = i32(kd * P.dilation_d);
       let oh = i32((in_plane / P.taps_w) * P.dilation_h);
       let ow = i32((in_plane % P.taps_w) * P.dilation_w);
-      let shift = (od * kHeightIn + oh) * kWidthIn + ow;
+      let shift = od * kStrideIn + oh * kWidthIn + ow;
 {{@i=v}}
-      let ok{{i}} = inside{{i}} && u32(d{{i}} + od) < P.in_planes && u32(h{{i}} + oh) < u32(kHeightIn) &&
+      let ok{{i}} = inside{{i}} && u32(d{{i}} + od) < {{planes_in}}u && u32(h{{i}} + oh) < u32(kHeightIn) &&
           u32(w{{i}} + ow) < u32(kWidthIn);
       let from{{i}} = u32(at{{i}} + shift);
 {{/i}}
@@ -68,13 +71,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{/staged}}{{^staged}}
       var s = P.weights + t * P.weight_stride;
 {{/staged}}
-{{@b=inputs}}
-{{#whole}}      for (var q = 0u; q < P.quads; q++) {
-{{/whole}}{{^whole}}      {
+{{#several}}      for (var q = 0u; q < P.quads; q++) {
+{{/several}}{{^several}}      {
         let q = 0u;
-{{/whole}}
+{{/several}}
 {{@i=v}}
-        let x{{i}} = load{{b}}(P.in{{b}}_skip + q * P.in_stride + from{{i}}, ok{{i}});
+        let x{{i}} = load(kd, from{{i}} + q * {{plane_in}}u, ok{{i}});
 {{/i}}{{@l=tail}}{{@k=o}}
         let w{{l}}_{{k}} = cut{{k}}({{#staged}}stage{{/staged}}{{^staged}}weights{{/staged}}[s + {{l}}u * {{o}}u + {{k}}u]);
 {{@i=v}}
@@ -82,7 +84,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{/i}}{{/k}}{{/l}}
 {{#rest}}
         // The last quad of input channels is not full.
-        if ({{#whole}}q{{/whole}}{{^whole}}{{b}}u{{/whole}} < P.full_quads) {
+        if (q < P.full_quads) {
 {{@l=rest}}{{@k=o}}
           let r{{l}}_{{k}} = cut{{k}}({{#staged}}stage{{/staged}}{{^staged}}weights{{/staged}}[s + ({{tail}}u + {{l}}u) * {{o}}u + {{k}}u]);
 {{@i=v}}
@@ -92,7 +94,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{/rest}}
         s += {{lanes}}u * {{o}}u;
       }
-{{/b}}
     }
   }
 {{#stats}}
@@ -140,8 +141,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{@i=v}}
   if (inside{{i}}) {
 {{@k=o}}
-{{#last}}    store{{k}}({{k}}u, j{{i}}, epilogue(grow{{k}}(a{{i}}_{{k}})));
-{{/last}}{{^last}}    leave{{k}}({{k}}u, j{{i}}, grow{{k}}(a{{i}}_{{k}}));
+{{#last}}    store({{k}}u, plane{{i}}, rest{{i}}, epilogue(grow{{k}}(a{{i}}_{{k}})));
+{{/last}}{{^last}}    leave({{k}}u, plane{{i}}, rest{{i}}, grow{{k}}(a{{i}}_{{k}}));
 {{/last}}{{/k}}  }
 {{/i}}
 }

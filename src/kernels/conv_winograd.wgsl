@@ -6,13 +6,19 @@
 // algorithms for convolutional neural networks"; the points are 0, ±1, ±2 and infinity):
 //   t = Bᵀv, m[p] = sum over the other taps and the input channels of t[p] * (G g)[p], y = Aᵀm.
 // Quads that are not full are computed only as far as they hold channels (Acc0 …).
-// Weights G g come as rows [kd][kw][input quad][output group] of 6 × 4 × {{o}} vec4 and are staged in workgroup memory.
+// Weights G g come as rows [kd][kw][input quad][output group] of 6 × 4 × {{o}} vec4 and are staged in workgroup memory;
+// where it pays those of the last point are uniforms, which NVIDIA reads by a way of its own.
 {{>elementwise}}
 {{params}}
 {{>group_index}}
 struct Row {
-  w: array<vec4<f32>, {{row}}>,
+  w: array<vec4<f32>, {{staged}}>,
 }
+{{#uniform}}
+struct LastPoint {
+  w: array<vec4<f32>, {{lanes}}>,
+}
+{{/uniform}}
 {{bindings}}
 var<workgroup> stage: array<Row, {{stage_rows}}>;
 {{#stats}}
@@ -24,6 +30,8 @@ const kWidthIn = {{w_in}};
 const kHeightIn = {{h_in}};
 const kWidthOut = {{w_out}}u;
 const kHeightOut = {{h_out}}u;
+const kPlaneIn = {{h_in}}u * {{w_in}}u;
+const kStrideIn = {{in_stride}};  // units from plane to plane
 const kGroups = {{out_groups}}u;
 const kDilation = {{dilation_h}};  // along H; a constant, so that rows are constant distances apart
 const kRowOut = {{dilation_h}}u * {{w_out}}u;
@@ -40,9 +48,15 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   let group = folded / kGroups;
   let og = folded % kGroups;
   let plane = group / P.plane_groups;
+{{#block}}
+  let in_plane = group % P.plane_groups;
+  let w = in_plane % {{blocks}}u * {{block}}u + lane % {{block}}u;
+  let run = in_plane / {{blocks}}u * ({{wg}}u / {{block}}u) + lane / {{block}}u;
+{{/block}}{{^block}}
   let place = (group % P.plane_groups) * {{wg}}u + lane;
   let w = place % kWidthOut;
   let run = place / kWidthOut;
+{{/block}}
   let h = run % u32(kDilation) + run / u32(kDilation) * u32(kDilation) * {{voxels}}u;
   let ours = folded < P.groups && run < P.runs;  // folding may add groups at the end, which make nothing
   let d_in = i32(plane) * {{stride_d}} + bitcast<i32>(P.origin_d);
@@ -53,18 +67,31 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{@t=tiles}}{{@k=o}}{{@p=6}}
   var m{{t}}_{{p}}_{{k}} = Acc{{k}}(0.0);
 {{/p}}{{/k}}{{/t}}
+{{@b=inputs}}
+{{#taps_apart}}
+  {
+    const kd = {{tap_begin}}u + {{b}}u;
+{{/taps_apart}}{{^taps_apart}}
   for (var kd = {{tap_begin}}u; kd < {{tap_end}}u; kd++) {
+{{/taps_apart}}
     let d = d_in + i32(kd * {{dilation_d}}u);
-    if (u32(d) >= P.in_planes) {
-      continue;  // the same for the whole group
+    if (u32(d) < {{planes_in}}u) {  // the same for the whole group
+{{#stage_all}}
+    workgroupBarrier();
+    for (var e = lane; e < {{taps_w}}u * {{quads}}u * {{staged}}u; e += {{wg}}u) {
+      let at = e / {{staged}}u;
+      let row = ((kd * {{taps_w}}u + at / {{quads}}u) * P.all_quads + P.first_quad + at % {{quads}}u) * kGroups + og;
+      stage[at].w[e % {{staged}}u] = weights[row * {{row}}u + e % {{staged}}u];
     }
+    workgroupBarrier();
+{{/stage_all}}
     for (var kw = 0u; kw < {{taps_w}}u; kw++) {
       let w_in = i32(w + kw * {{dilation_w}}u) - {{pad_w}};
       let w_ok = u32(w_in) < u32(kWidthIn);
 {{@r=rows}}
       let ok{{r}} = w_ok && row_ok{{r}};
 {{/r}}
-      let base = (d * kHeightIn + h_in) * kWidthIn + w_in;
+      let base = d * kStrideIn + h_in * kWidthIn + w_in;
 {{#one_stage}}
       {
         const q0 = 0u;
@@ -73,66 +100,36 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
       for (var q0 = 0u; q0 < {{quads}}u; q0 += {{stage_rows}}u) {
         let q1 = min(q0 + {{stage_rows}}u, {{quads}}u);
 {{/one_stage}}
+        let first_row = ((kd * {{taps_w}}u + kw) * P.all_quads + P.first_quad + q0) * kGroups + og;
+{{#stage_all}}
+        let first_staged = kw * {{quads}}u;
+{{/stage_all}}{{^stage_all}}
+        const first_staged = 0u;
         workgroupBarrier();
-        for (var e = lane; e < (q1 - q0) * {{row}}u; e += {{wg}}u) {
-          let row = ((kd * {{taps_w}}u + kw) * P.all_quads + P.first_quad + q0 + e / {{row}}u) * kGroups + og;
-          stage[e / {{row}}u].w[e % {{row}}u] = weights[row * {{row}}u + e % {{row}}u];
+        for (var e = lane; e < (q1 - q0) * {{staged}}u; e += {{wg}}u) {
+          let row = first_row + e / {{staged}}u * kGroups;
+          stage[e / {{staged}}u].w[e % {{staged}}u] = weights[row * {{row}}u + e % {{staged}}u];
         }
         workgroupBarrier();
-{{#whole}}
-        for (var q = q0; q < q1; q++) {
-          let at = u32(base) + P.in0_skip + q * P.in_stride;
-{{/whole}}{{@b=inputs}}{{^whole}}
-        if (q0 <= {{b}}u && {{b}}u < q1) {
-          const q = {{b}}u;
-          let at = u32(base) + P.in{{b}}_skip;
-{{/whole}}
-{{@r=rows}}
-          var raw{{r}} = {{zero}};
-          if (ok{{r}}) {
-            raw{{r}} = in{{b}}[at + {{r}}u * kRowStep];
-          }
-{{/r}}
-{{unpack}}
-{{@t=tiles}}
-          let e{{t}}_0 = fma(vec4<f32>(-4.0), v{{t}}_2, v{{t}}_4);
-          let e{{t}}_1 = fma(vec4<f32>(-4.0), v{{t}}_1, v{{t}}_3);
-          let e{{t}}_2 = v{{t}}_4 - v{{t}}_2;
-          let e{{t}}_3 = v{{t}}_3 - v{{t}}_1;
-          let t{{t}}_0 = fma(vec4<f32>(4.0), v{{t}}_0, fma(vec4<f32>(-5.0), v{{t}}_2, v{{t}}_4));
-          let t{{t}}_1 = e{{t}}_0 + e{{t}}_1;
-          let t{{t}}_2 = e{{t}}_0 - e{{t}}_1;
-          let t{{t}}_3 = fma(vec4<f32>(2.0), e{{t}}_3, e{{t}}_2);
-          let t{{t}}_4 = fma(vec4<f32>(-2.0), e{{t}}_3, e{{t}}_2);
-          let t{{t}}_5 = fma(vec4<f32>(4.0), v{{t}}_1, fma(vec4<f32>(-5.0), v{{t}}_3, v{{t}}_5));
-{{/t}}
-{{^rest}}
-{{@p=6}}{{@l=4}}{{@k=o}}
-          let w{{p}}_{{l}}_{{k}} = cut{{k}}(stage[q - q0].w[({{p}} * 4 + {{l}}) * {{o}} + {{k}}]);
-{{@t=tiles}}
-          m{{t}}_{{p}}_{{k}} = fma(Acc{{k}}(t{{t}}_{{p}}[{{l}}]), w{{p}}_{{l}}_{{k}}, m{{t}}_{{p}}_{{k}});
-{{/t}}{{/k}}{{/l}}{{/p}}
-{{/rest}}{{#rest}}
-          // The last quad of input channels is not full: lane by lane, as far as it goes.
-{{@l=tail}}{{@p=6}}{{@k=o}}
-          let w{{p}}_{{l}}_{{k}} = cut{{k}}(stage[q - q0].w[({{p}} * 4 + {{l}}) * {{o}} + {{k}}]);
-{{@t=tiles}}
-          m{{t}}_{{p}}_{{k}} = fma(Acc{{k}}(t{{t}}_{{p}}[{{l}}]), w{{p}}_{{l}}_{{k}}, m{{t}}_{{p}}_{{k}});
-{{/t}}{{/k}}{{/p}}{{/l}}
-          if (q < {{full_quads}}u) {
-{{@l=rest}}{{@p=6}}{{@k=o}}
-            let r{{p}}_{{l}}_{{k}} = cut{{k}}(stage[q - q0].w[({{p}} * 4 + {{tail}} + {{l}}) * {{o}} + {{k}}]);
-{{@t=tiles}}
-            m{{t}}_{{p}}_{{k}} = fma(Acc{{k}}(t{{t}}_{{p}}[{{tail}} + {{l}}]), r{{p}}_{{l}}_{{k}}, m{{t}}_{{p}}_{{k}});
-{{/t}}{{/k}}{{/p}}{{/l}}
-          }
-{{/rest}}
+{{/stage_all}}
+        for (var q = q0; q < min(q1, {{full_quads}}u); q++) {
+{{>conv_winograd_points}}
+{{products}}
         }
-{{/b}}
+{{#tail}}
+        // The last quad of input channels is not full.
+        if (q1 == {{quads}}u) {
+          const q = {{quads}}u - 1u;
+{{>conv_winograd_points}}
+{{tail_products}}
+        }
+{{/tail}}
       }
     }
+    }
   }
-  let first_voxel = (plane * kHeightOut + h) * kWidthOut + w;
+{{/b}}
+  let first_voxel = h * kWidthOut + w;
 {{#stats}}
   let lead = lane == 0u && folded < P.groups;
 {{/stats}}
@@ -149,10 +146,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     var y{{t}}_2 = start;
     var y{{t}}_3 = start;
 {{/first}}{{^first}}
-    var y{{t}}_0 = resume{{k}}(quad, first_voxel + (4u * {{t}}u) * kRowOut);
-    var y{{t}}_1 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 1u) * kRowOut);
-    var y{{t}}_2 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 2u) * kRowOut);
-    var y{{t}}_3 = resume{{k}}(quad, first_voxel + (4u * {{t}}u + 3u) * kRowOut);
+    var y{{t}}_0 = resume(quad, plane, first_voxel + (4u * {{t}}u) * kRowOut);
+    var y{{t}}_1 = resume(quad, plane, first_voxel + (4u * {{t}}u + 1u) * kRowOut);
+    var y{{t}}_2 = resume(quad, plane, first_voxel + (4u * {{t}}u + 2u) * kRowOut);
+    var y{{t}}_3 = resume(quad, plane, first_voxel + (4u * {{t}}u + 3u) * kRowOut);
 {{/first}}
     let s{{t}} = m{{t}}_1_{{k}} + m{{t}}_2_{{k}};
     let r{{t}} = m{{t}}_1_{{k}} - m{{t}}_2_{{k}};
@@ -208,8 +205,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     if (quad < P.out_quads) {
 {{@t=tiles}}{{@j=4}}
       if (inside{{t}}_{{j}}) {
-{{#last}}        store{{k}}(quad, first_voxel + (4u * {{t}}u + {{j}}u) * kRowOut, epilogue(y{{t}}_{{j}}));
-{{/last}}{{^last}}        leave{{k}}(quad, first_voxel + (4u * {{t}}u + {{j}}u) * kRowOut, y{{t}}_{{j}});
+{{#last}}        store(quad, plane, first_voxel + (4u * {{t}}u + {{j}}u) * kRowOut, epilogue(y{{t}}_{{j}}));
+{{/last}}{{^last}}        leave(quad, plane, first_voxel + (4u * {{t}}u + {{j}}u) * kRowOut, y{{t}}_{{j}});
 {{/last}}      }
 {{/j}}{{/t}}
     }

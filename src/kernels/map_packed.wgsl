@@ -3,7 +3,8 @@
 {{params}}
 {{>group_index}}
 {{bindings}}
-const kSlabUnits = {{slab_units}}u;
+const kPlaneUnits = {{plane_units}}u;
+const kImageUnits = {{image_units}}u;
 const kQuads = {{quads}}u;
 
 @compute @workgroup_size({{wg}})
@@ -14,11 +15,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     return;
   }
   let unit = P.begin + index;
+  let quad = unit / kPlaneUnits % kQuads;
 {{statements}}
   var y = {{result}};
 {{#mask}}
   // Lanes beyond the last channel stay zero.
-  if ((unit / kSlabUnits) % kQuads == kQuads - 1u) {
+  if (quad == kQuads - 1u) {
     y = select(vec4<f32>(0.0), y, {{mask}});
   }
 {{/mask}}

@@ -94,21 +94,21 @@ Params PlanBuilder::begin_params() {
   return params;
 }
 
-BufferRange PlanBuilder::add_params(const std::vector<uint32_t>& words) {
-  const auto known = params_.find(words);
-  if (known != params_.end()) return known->second;
+BufferRange PlanBuilder::add_uniform(const std::vector<uint32_t>& words) {
+  const auto known = uniforms_.find(words);
+  if (known != uniforms_.end()) return known->second;
   const uint64_t size = round_up(words.size() * 4, 16);
   const uint64_t slot = round_up(size, limits_.min_uniform_buffer_offset_alignment);
   const uint64_t most = std::min(kParamsBufferBytes, limits_.max_buffer_size);
-  if (open_params_ == ~0u || contents_[open_params_].size() + slot > most) {
-    open_params_ = add_buffer("params", 4);
-    plan_.buffers[open_params_].kind = BufferKind::Params;
+  if (open_uniforms_ == ~0u || contents_[open_uniforms_].size() + slot > most) {
+    open_uniforms_ = add_buffer("params", 4);
+    plan_.buffers[open_uniforms_].kind = BufferKind::Params;
   }
-  std::vector<std::byte>& content = contents_[open_params_];
-  const BufferRange range{open_params_, content.size(), size};
+  std::vector<std::byte>& content = contents_[open_uniforms_];
+  const BufferRange range{open_uniforms_, content.size(), size};
   append(content, words.data(), words.size() * 4);
   content.resize(range.offset + slot);
-  return params_[words] = range;
+  return uniforms_[words] = range;
 }
 
 uint32_t PlanBuilder::add_kernel(PlanKernel kernel) {
@@ -122,11 +122,12 @@ uint32_t PlanBuilder::add_kernel(PlanKernel kernel) {
   return entry->second;
 }
 
-void PlanBuilder::check_bindings(const DispatchSpec& spec, const std::vector<BufferRange>& bindings) const {
-  for (size_t i = 0; i < bindings.size(); ++i) {
-    const uint64_t most = i == 0 ? limits_.max_uniform_buffer_binding_size : limits_.max_storage_buffer_binding_size;
-    if (bindings[i].size > most)
-      fail(ErrorCode::OverLimits, spec.label, spec.name, " needs a binding of ", bindings[i].size,
+void PlanBuilder::check_bindings(const PlanKernel& kernel, const Dispatch& step) const {
+  for (size_t i = 0; i < step.bindings.size(); ++i) {
+    const uint64_t most = kernel.bindings[i] == BindingKind::Uniform ? limits_.max_uniform_buffer_binding_size
+                                                                     : limits_.max_storage_buffer_binding_size;
+    if (step.bindings[i].size > most)
+      fail(ErrorCode::OverLimits, step.label, kernel.name, " needs a binding of ", step.bindings[i].size,
            " bytes; the device allows ", most);
   }
 }
@@ -166,10 +167,11 @@ void PlanBuilder::dispatch(const DispatchSpec& spec) {
 void PlanBuilder::emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups, uint64_t first_group, double share) {
   PlanKernel kernel{spec.name, spec.wgsl, "main", {spec.workgroup, 1, 1}, {BindingKind::Uniform}};
   Dispatch step;
+  step.label = spec.label;
   std::vector<uint32_t> words = spec.params.words();
   words.at(0) = static_cast<uint32_t>(first_group);
   words.at(1) = static_cast<uint32_t>(spec.groups);
-  step.bindings.push_back(add_params(words));
+  step.bindings.push_back(add_uniform(words));
   for (const BufferRange& range : spec.reads) {
     kernel.bindings.push_back(BindingKind::ReadStorage);
     step.bindings.push_back(range);
@@ -178,14 +180,17 @@ void PlanBuilder::emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups,
     kernel.bindings.push_back(BindingKind::ReadWriteStorage);
     step.bindings.push_back(range);
   }
-  check_bindings(spec, step.bindings);
+  for (const BufferRange& range : spec.uniforms) {
+    kernel.bindings.push_back(BindingKind::Uniform);
+    step.bindings.push_back(range);
+  }
+  check_bindings(kernel, step);
   if (spec.reads.size() + spec.writes.size() > limits_.max_storage_buffers_per_shader_stage)
     fail(ErrorCode::OverLimits, spec.label, spec.name, " needs ", spec.reads.size() + spec.writes.size(),
          " storage buffers; the device allows ", limits_.max_storage_buffers_per_shader_stage);
   for (const BufferRange& range : step.bindings) touch(range);
   step.kernel = add_kernel(std::move(kernel));
   step.groups = groups;
-  step.label = spec.label;
   step.flops = spec.flops * share;
   step.bytes = spec.bytes * share;
   plan_.steps.emplace_back(std::move(step));

@@ -28,9 +28,10 @@ struct DispatchSpec {
   std::string name;  // of the kernel
   std::string wgsl;
   uint32_t workgroup = 1;
-  std::vector<BufferRange> reads;   // bindings 1 …, read-only storage
-  std::vector<BufferRange> writes;  // the bindings after them, read-write storage
-  Params params;                    // binding 0; must start with begin_params()
+  std::vector<BufferRange> reads;     // bindings 1 …, read-only storage
+  std::vector<BufferRange> writes;    // the bindings after them, read-write storage
+  std::vector<BufferRange> uniforms;  // the last bindings, of constant words
+  Params params;                      // binding 0; must start with begin_params()
   uint64_t groups = 1;
   std::string label;
   double flops = 0;
@@ -49,6 +50,8 @@ class PlanBuilder {
   // Constant bytes; they share buffers with other constants, each from an aligned offset.
   BufferRange add_constant(const std::vector<std::byte>& bytes, const std::string& label);
   BufferRange add_constant_floats(const std::vector<float>& values, const std::string& label);
+  // The same to be bound as uniforms; the caller keeps within the limit of their bindings.
+  BufferRange add_uniform(const std::vector<uint32_t>& words);
 
   // The parameters every kernel starts with: how the line of workgroups was folded.
   static Params begin_params();
@@ -70,19 +73,18 @@ class PlanBuilder {
   void mark(const Storage& storage, bool start);
   void touch(const BufferRange& range);
   uint32_t add_kernel(PlanKernel kernel);
-  void check_bindings(const DispatchSpec& spec, const std::vector<BufferRange>& bindings) const;
-  BufferRange add_params(const std::vector<uint32_t>& words);
+  void check_bindings(const PlanKernel& kernel, const Dispatch& step) const;
   void emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups, uint64_t first_group, double share);
 
   Limits limits_;
   Plan plan_;
   std::vector<Lifetime> lifetimes_;
   std::map<std::string, uint32_t> kernels_;
-  std::map<std::vector<uint32_t>, BufferRange> params_;
+  std::map<std::vector<uint32_t>, BufferRange> uniforms_;
   std::map<size_t, std::vector<BufferRange>> constants_;  // by hash of their bytes: equal ones are stored once
   std::vector<std::vector<std::byte>> contents_;          // of each buffer: constants and parameters
   uint32_t open_constants_ = ~0u;
-  uint32_t open_params_ = ~0u;
+  uint32_t open_uniforms_ = ~0u;
   std::vector<uint32_t> final_;
 };
 

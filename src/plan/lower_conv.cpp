@@ -23,8 +23,9 @@ void lower_packed(Lowering& lowering, const Node& node) {
     StatsTarget target;
     emit_packed_conv(lowering, conv, conv.stats ? &target : nullptr);
     if (!conv.stats) continue;
+    const PlaneRange slabs{image * conv.geometry.out[0], (image + 1) * conv.geometry.out[0]};
     if (target.parts == 0)
-      target = emit_norm_partials(lowering, *conv.out, image, conv.geometry.out_channels, conv.label);
+      target = emit_norm_partials(lowering, *conv.out, slabs, conv.geometry.out_channels, conv.label);
     emit_norm_finalize(lowering, target, image, conv.geometry.out_channels, *statistics, conv.label);
   }
 }

@@ -39,7 +39,7 @@ struct PackedConv {
   const Tensor* weight = nullptr;
   const Tensor* bias = nullptr;  // or null
   int64_t image = 0;
-  int64_t out_image = 0;  // slab of `out` where the image starts is out_image * out_quads
+  int64_t out_image = 0;
   int64_t plane_begin = 0, plane_end = 0;
   int64_t plane_origin = 0;
   bool stats = false;
@@ -59,8 +59,8 @@ void lower_plain_conv(Lowering& lowering, const Node& node);
 // Merges the parts of one image into its rows of the statistics [N,C,2].
 void emit_norm_finalize(Lowering& lowering, const StatsTarget& target, int64_t image, int64_t channels,
                         const Storage& out, const std::string& label);
-// Gathers the parts of one image from a packed tensor in memory.
-StatsTarget emit_norm_partials(Lowering& lowering, const Storage& x, int64_t image, int64_t channels,
+// Gathers the parts of one image, some slabs of a packed tensor in memory.
+StatsTarget emit_norm_partials(Lowering& lowering, const Storage& x, const PlaneRange& slabs, int64_t channels,
                                const std::string& label);
 
 }  // namespace gyrus

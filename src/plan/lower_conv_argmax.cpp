@@ -1,6 +1,7 @@
-// A pointwise convolution and the argmax of its classes. Where the input's quads can all be bound, one kernel does both
-// and no logits exist; else the logits of a few planes at a time go through scratch memory.
+// A pointwise convolution and the argmax of its classes. Where a window holds all channels of a plane, one kernel does
+// both and no logits exist; else the logits of a few planes at a time go through scratch memory.
 #include <algorithm>
+#include <limits>
 
 #include "core/error.h"
 #include "plan/lower_conv.h"
@@ -10,16 +11,18 @@ namespace {
 
 constexpr int64_t kMostQuads = 16;  // of input channels; more would not stay in registers
 
+constexpr int64_t kQuadsTogether = 8;  // of which registers hold those of several voxels
+
 class ConvArgmaxEmitter {
  public:
   ConvArgmaxEmitter(Lowering& lowering, const Node& node)
       : lowering_(lowering),
-        conv_(by_rows(packed_conv(lowering, node, logits_shape(lowering.graph(), node)))),
+        conv_(packed_conv(lowering, node, logits_shape(lowering.graph(), node))),
         g_(conv_.geometry),
         labels_(lowering.make_storage(node.outputs[0], node)),
         per_word_(4 / byte_size(labels_->dtype)),
-        voxels_(conv_.in->slab_units),
         plane_(static_cast<uint64_t>(g_.out[1] * g_.out[2])),
+        voxels_(static_cast<uint64_t>(g_.out[0]) * plane_),
         quads_(static_cast<uint64_t>(g_.in_quads())) {
     pack_weights();
   }
@@ -52,16 +55,16 @@ class ConvArgmaxEmitter {
     return shape;
   }
 
-  // Without taps the axes do not matter: rows as planes let the classes of few voxels be a part.
-  static PackedConv by_rows(PackedConv conv) {
-    ConvGeometry& g = conv.geometry;
-    g.in = g.out = {g.out[0] * g.out[1], 1, g.out[2]};
-    conv.plane_end = g.out[0];
-    return conv;
-  }
-
   const Limits& limits() const { return lowering_.limits(); }
-  uint64_t in_first(uint64_t quad, uint64_t voxel) const { return (image_ * quads_ + quad) * voxels_ + voxel; }
+  // All quads of some planes.
+  UnitRange in_range(uint64_t plane, uint64_t planes) const {
+    const uint64_t stride = quads_ * plane_;
+    return {(image_ * static_cast<uint64_t>(g_.in[0]) + plane) * stride, planes * stride};
+  }
+  bool in_fits(uint64_t plane, uint64_t planes) const {
+    const UnitRange units = in_range(plane, planes);
+    return fits_window(*conv_.in, units.first, units.count, limits());
+  }
   uint64_t first_label(uint64_t voxel) const { return image_ * voxels_ + voxel; }
   uint64_t logits_plane_bytes() const { return static_cast<uint64_t>(g_.out_quads()) * plane_ * kVec4Bytes; }
   uint64_t most_logits_bytes() const {
@@ -75,6 +78,8 @@ class ConvArgmaxEmitter {
     const auto put = [this](int64_t row, int64_t lane, double value) {
       weights_[static_cast<size_t>(row * 4 + lane)] = static_cast<float>(value);
     };
+    for (int64_t o = g_.out_channels; o < g_.out_quads() * 4; ++o)
+      put(g_.out_quads() * lanes + o / 4, o % 4, -std::numeric_limits<double>::infinity());
     for (int64_t o = 0; o < g_.out_channels; ++o) {
       for (int64_t c = 0; c < g_.in_channels; ++c)
         put(o / 4 * lanes + c, o % 4, get(*conv_.weight, o * g_.in_channels + c));
@@ -82,24 +87,19 @@ class ConvArgmaxEmitter {
     }
   }
 
-  // How the image is made: with one binding for all its quads, one for each, or through scratch memory.
+  // How the image is made: by one kernel, or through scratch memory.
   void choose(uint64_t image) {
     image_ = image;
-    whole_ = fits_window(*conv_.in, in_first(0, 0), quads_ * voxels_, limits());
-    const bool enough_bindings = quads_ + 2 <= limits().max_storage_buffers_per_shader_stage;
-    fused_ = quads_ <= kMostQuads && (whole_ || enough_bindings);
+    fused_ = quads_ <= kMostQuads;
+    for (uint64_t plane = 0; fused_ && plane < static_cast<uint64_t>(g_.out[0]); ++plane) fused_ = in_fits(plane, 1);
     if (!fused_ && logits_plane_bytes() > most_logits_bytes())
-      fail(ErrorCode::OverLimits, conv_.label, "the classes of one row need ", logits_plane_bytes(),
+      fail(ErrorCode::OverLimits, conv_.label, "the classes of one plane need ", logits_plane_bytes(),
            " bytes; a binding may have ", most_logits_bytes());
   }
 
   bool fits(uint64_t plane, uint64_t planes) const {
-    const uint64_t voxel = plane * plane_;
-    if (!fits_window(*labels_, first_label(voxel), planes * plane_, limits())) return false;
-    if (!fused_) return planes * logits_plane_bytes() <= most_logits_bytes();
-    for (uint64_t q = 0; !whole_ && q < quads_; ++q)
-      if (!fits_window(*conv_.in, in_first(q, voxel), planes * plane_, limits())) return false;
-    return true;
+    if (!fits_window(*labels_, first_label(plane * plane_), planes * plane_, limits())) return false;
+    return fused_ ? in_fits(plane, planes) : planes * logits_plane_bytes() <= most_logits_bytes();
   }
 
   // As many planes from `plane` on as fit every window.
@@ -107,7 +107,7 @@ class ConvArgmaxEmitter {
     uint64_t planes = static_cast<uint64_t>(g_.out[0]) - plane;
     while (planes > 1 && !fits(plane, planes)) planes = (planes + 1) / 2;
     if (!fits(plane, planes))
-      fail(ErrorCode::OverLimits, conv_.label, "one row of the volume does not fit a binding");
+      fail(ErrorCode::OverLimits, conv_.label, "one plane of the volume does not fit a binding");
     return planes;
   }
 
@@ -133,42 +133,33 @@ class ConvArgmaxEmitter {
     d.bytes += static_cast<double>(part.count * labels_->unit_bytes());
   }
 
-  // Binds the input, whole or quad by quad, and writes a function load0, load1 … for each quad.
-  void bind_inputs(DispatchSpec& d, KernelVars& vars, const Part& part) {
-    const uint64_t span = (quads_ - 1) * voxels_ + part.count;
-    const bool whole = fits_window(*conv_.in, in_first(0, part.voxel), span, limits());
-    for (uint64_t q = 0; q < quads_; ++q) {
-      const std::string array = whole ? "in0" : cat("in", q);
-      std::string index = cat("P.", array, "_skip + v");
-      if (!whole || q == 0) {
-        const Window w = window(*conv_.in, in_first(q, part.voxel), whole ? span : part.count, limits());
-        d.params.add(array + "_skip", w.skip);
-        d.reads.push_back(w.range);
-        vars["bindings"] += declare_binding(d.reads.size(), array, array_type(*conv_.in), false);
-      }
-      if (whole) index += cat(" + ", q * voxels_, "u");
-      vars["loads"] += cat("fn load", q, "(v: u32) -> vec4<f32> {\n  let raw = ", array, "[", index, "];\n  return ",
-                           unpack_unit(*conv_.in, "raw"), ";\n}\n");
-    }
-    d.bytes = static_cast<double>(part.count * quads_ * conv_.in->unit_bytes());
+  void bind_input(DispatchSpec& d, KernelVars& vars, const Part& part) {
+    const UnitRange units = in_range(part.voxel / plane_, part.count / plane_);
+    const Window w = window(*conv_.in, units.first, units.count, limits());
+    d.params.add("in_skip", w.skip);
+    d.reads.push_back(w.range);
+    vars["bindings"] += declare_binding(d.reads.size(), "input", array_type(*conv_.in), false);
+    vars["unpack"] = unpack_unit(*conv_.in, "raw");
+    vars["plane"] = std::to_string(plane_);
+    d.bytes = static_cast<double>(units.count * conv_.in->unit_bytes());
   }
 
   void emit_fused(const Part& part) {
     DispatchSpec d;
     KernelVars vars;
     d.params = PlanBuilder::begin_params();
-    bind_inputs(d, vars, part);
+    bind_input(d, vars, part);
     d.reads.push_back(lowering_.builder().add_constant_floats(weights_, conv_.label + ".weight"));
     vars["bindings"] += declare_binding(d.reads.size(), "weights", "vec4<f32>", false);
     vars["bindings"] += declare_binding(d.reads.size() + 1, "labels", "u32", true);
     bind_labels(d, part);
-    d.params.add("weights", 0);
     d.params.add("bias", static_cast<uint64_t>(g_.out_quads()) * quads_ * 4);
     d.flops = 2.0 * static_cast<double>(part.count) * static_cast<double>(g_.in_channels * g_.out_channels);
     vars["params"] = d.params.declaration();
     vars["wg"] = std::to_string(d.workgroup);
     vars["quads"] = std::to_string(quads_);
     vars["per_word"] = std::to_string(per_word_);
+    vars["together"] = std::to_string(quads_ <= kQuadsTogether ? per_word_ : 1);
     vars["inputs_padded"] = std::to_string(quads_ * 4);
     d.name = cat("conv_argmax ", g_.in_channels, "→", g_.out_channels);
     d.wgsl = expand_kernel("conv_argmax", vars);
@@ -195,8 +186,9 @@ class ConvArgmaxEmitter {
     d.params = PlanBuilder::begin_params();
     d.reads = {window(*logits, 0, logits->units, limits()).range};
     bind_labels(d, part);
-    d.params.add("stride", logits->slab_units);
     KernelVars vars;
+    vars["plane"] = std::to_string(plane_);
+    vars["quads"] = std::to_string(g_.out_quads());
     vars["params"] = d.params.declaration();
     vars["wg"] = std::to_string(d.workgroup);
     d.name = "argmax_packed";
@@ -210,12 +202,11 @@ class ConvArgmaxEmitter {
   const ConvGeometry& g_;
   StoragePtr labels_;
   uint64_t per_word_;  // labels
-  uint64_t voxels_;    // of one image
   uint64_t plane_;     // voxels
+  uint64_t voxels_;    // of one image
   uint64_t quads_;     // of input channels
   std::vector<float> weights_;
   uint64_t image_ = 0;
-  bool whole_ = false;
   bool fused_ = false;
 };
 

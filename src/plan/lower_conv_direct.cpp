@@ -14,7 +14,7 @@ class DirectConv {
     wg_ = lowering_.workgroup(tuning_.workgroup);
     while (wg_ > 1 && 2 * wg_ * kVec4Bytes > shared()) wg_ /= 2;
     const int64_t quads = cut_.out_groups()[0].size();
-    const int64_t registers = tuning_.registers + (quads == 5 ? 4 : 0);
+    const int64_t registers = std::max<int64_t>(tuning_.registers, quads > 4 ? quads * 4 : 0);
     while (voxels_ < 8 && voxels_ * 2 * quads <= registers) voxels_ *= 2;
     const auto all = static_cast<uint64_t>((conv_.plane_end - conv_.plane_begin) * cut_.plane_out());
     while (voxels_ > 1 && group_voxels() > all) voxels_ /= 2;
@@ -27,15 +27,18 @@ class DirectConv {
       stats->buffer = lowering_.builder().add_buffer(conv_.label + ".stats", stats->bytes);
       stats_ = stats;
     }
-    for (const PlaneRange& quads : cut_.out_groups()) {
-      const BufferRange weights = upload_weights(quads);
-      uint64_t part = 0;
-      for (const PlaneRange& range : cut_.ranges()) {
-        const std::vector<ConvPass> passes = cut_.passes(range);
+    std::vector<BufferRange> weights;
+    for (const PlaneRange& quads : cut_.out_groups()) weights.push_back(upload_weights(quads));
+    // Planes of the input that no range reads any more make room for the result.
+    uint64_t part = 0;
+    for (const PlaneRange& range : cut_.ranges()) {
+      const std::vector<ConvPass> passes = cut_.passes(range);
+      for (size_t i = 0; i < weights.size(); ++i) {
+        const PlaneRange& quads = cut_.out_groups()[i];
         const Storage sums = cut_.make_sums(range, quads, passes.size());
-        for (const ConvPass& pass : passes) emit(quads, range, pass, sums, weights, part);
-        part += groups_of(range);
+        for (const ConvPass& pass : passes) emit(quads, range, pass, sums, weights[i], part);
       }
+      part += groups_of(range);
     }
   }
 
@@ -50,13 +53,15 @@ class DirectConv {
   CutOptions options() const {
     CutOptions o;
     const int64_t quads = conv_.geometry.out_quads();
-    const int64_t most = quads == 5 && tuning_.quads == 4 ? 5 : tuning_.quads;
-    o.split_quads = o.whole_quads = ceil_div(quads, ceil_div(quads, most));
+    // A single input channel leaves registers for more sums, and each of its reads then serves more products.
+    const bool wide = tuning_.quads == 4;
+    const int64_t most = wide && conv_.in->lanes == 1 ? 8 : wide && quads == 5 ? 5 : tuning_.quads;
+    o.output_quads = ceil_div(quads, ceil_div(quads, most));
     o.stats = conv_.stats && tuning_.gather_statistics;
     // The weights of one tap must fit the workgroup's memory.
     if (tuning_.stage_weights) {
-      const auto row = static_cast<uint64_t>(o.whole_quads * conv_.in->lanes) * kVec4Bytes;
-      o.most_input_quads = std::max<int64_t>(1, static_cast<int64_t>(shared() / row));
+      const auto row = static_cast<uint64_t>(o.output_quads * conv_.in->lanes) * kVec4Bytes;
+      o.input_quads = std::max<int64_t>(1, static_cast<int64_t>(shared() / row));
     }
     return o;
   }
@@ -65,32 +70,36 @@ class DirectConv {
   BufferRange upload_weights(const PlaneRange& quads) {
     const ConvGeometry& g = conv_.geometry;
     const int64_t taps = g.kernel[0] * g.plane_taps();
-    const int64_t lanes = cut_.in_slabs() * conv_.in->lanes;
+    const int64_t lanes = cut_.in_quads() * conv_.in->lanes;
     std::vector<float> values(static_cast<size_t>((taps * lanes + 1) * quads.size() * 4), 0.0f);
     const auto put = [&](int64_t row, int64_t o, double value) {
       values[static_cast<size_t>((row * quads.size() + o / 4 - quads.begin) * 4 + o % 4)] = static_cast<float>(value);
     };
     for (int64_t o = quads.begin * 4; o < std::min(quads.end * 4, g.out_channels); ++o) {
       for (int64_t c = 0; c < g.in_channels; ++c)
-        for (int64_t t = 0; t < taps; ++t) put(t * lanes + c, o, get(*conv_.weight, (o * g.in_channels + c) * taps + t));
+        for (int64_t t = 0; t < taps; ++t)
+          put(t * lanes + c, o, get(*conv_.weight, (o * g.in_channels + c) * taps + t));
       if (conv_.bias) put(taps * lanes, o, get(*conv_.bias, o));
     }
     return lowering_.builder().add_constant_floats(values, conv_.label + ".weight");
   }
 
   // A voxel outside counts as zero; the index stays inside the array either way.
-  std::string load_functions(int64_t inputs) const {
+  std::string load_function(const ConvPass& pass, int64_t inputs) const {
     const std::string value = conv_.in->lanes == 4 ? "vec4<f32>" : "f32";
-    std::string text;
-    for (int64_t b = 0; b < inputs; ++b)
-      text += cat("fn load", b, "(at: u32, ok: bool) -> ", value, " {\n  let raw = in", b,
-                  "[select(0u, at, ok)];\n  return select(", value, "(0.0), ", unpack_unit(*conv_.in, "raw"), ", ok);\n}\n");
-    return text;
+    const auto read = [](int64_t b) { return cat("in", b, "[select(0u, at + P.in", b, "_shift, ok)]"); };
+    std::string text =
+        cat("fn load(kd: u32, at: u32, ok: bool) -> ", value, " {\n  var raw = ", read(inputs - 1), ";\n");
+    if (inputs > 1)
+      text = cat("fn load(kd: u32, at: u32, ok: bool) -> ", value, " {\n  var raw = ", zero_unit(*conv_.in), ";\n");
+    for (int64_t b = 0; inputs > 1 && b < inputs; ++b)
+      text += cat("  if (kd == ", pass.taps.begin + b, "u) {\n    raw = ", read(b), ";\n  }\n");
+    return cat(text, "  return select(", value, "(0.0), ", unpack_unit(*conv_.in, "raw"), ", ok);\n}\n");
   }
 
   void emit(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass, const Storage& sums,
             const BufferRange& weights, uint64_t part);
-  void add_params(const PlaneRange& range, const ConvPass& pass, const PlaneRange& planes, int64_t quads, int64_t stage_taps, Params& to) const;
+  void add_params(const PlaneRange& range, const ConvPass& pass, int64_t quads, int64_t stage_taps, Params& to) const;
 
   Lowering& lowering_;
   ConvTuning tuning_;
@@ -101,14 +110,14 @@ class DirectConv {
   StatsTarget* stats_ = nullptr;
 };
 
-void DirectConv::add_params(const PlaneRange& range, const ConvPass& pass, const PlaneRange& planes, int64_t quads,
-                            int64_t stage_taps, Params& to) const {
+void DirectConv::add_params(const PlaneRange& range, const ConvPass& pass, int64_t quads, int64_t stage_taps,
+                            Params& to) const {
   const ConvGeometry& g = conv_.geometry;
   const int64_t lanes = conv_.in->lanes;
-  const int64_t full_row = cut_.in_slabs() * lanes * quads;  // vec4 of weights for one tap
+  const int64_t full_row = cut_.in_quads() * lanes * quads;  // vec4 of weights for one tap
   const auto add = [&to](const char* name, int64_t value) { to.add(name, static_cast<uint64_t>(value)); };
   add("voxels", range.size() * cut_.plane_out());
-  add("origin_d", range.begin * g.stride[0] - g.pad[0] - planes.begin);
+  add("origin_d", range.begin * g.stride[0] - g.pad[0]);
   add("pad_h", g.pad[1]);
   add("pad_w", g.pad[2]);
   add("dilation_d", g.dilation[0]);
@@ -130,15 +139,13 @@ void DirectConv::emit(const PlaneRange& quads, const PlaneRange& range, const Co
                       const BufferRange& weights, uint64_t part) {
   const ConvGeometry& g = conv_.geometry;
   const int64_t o = quads.size();
-  const PlaneRange planes = cut_.needs(range, pass.taps);
   const bool with_stats = stats_ && pass.last;
   ConvOperands operands;
   DispatchSpec& d = operands.dispatch;
   d.params = PlanBuilder::begin_params();
-  cut_.bind_inputs(pass, planes, operands);
-  const auto inputs = static_cast<int64_t>(d.reads.size());
+  cut_.bind_inputs(range, pass, operands);
   cut_.bind_weights(weights, operands);
-  cut_.bind_outputs(quads, range, pass, sums, operands);
+  cut_.bind_output(quads, range, pass, sums, operands);
   if (with_stats) cut_.bind_stats(*stats_, quads, part, operands);
   const int64_t row = pass.quads.size() * conv_.in->lanes * o;
   const int64_t taps = std::max<int64_t>(1, pass.taps.size() * g.plane_taps());
@@ -146,17 +153,19 @@ void DirectConv::emit(const PlaneRange& quads, const PlaneRange& range, const Co
   const int64_t stage_taps = ceil_div(taps, ceil_div(taps, capacity));
   uint64_t stage = tuning_.stage_weights ? static_cast<uint64_t>(row * stage_taps) : 0;
   if (with_stats) stage = std::max<uint64_t>(stage, 2 * wg_);
-  add_params(range, pass, planes, o, stage_taps, d.params);
+  add_params(range, pass, o, stage_taps, d.params);
   KernelVars vars;
   vars["params"] = d.params.declaration();
   vars["bindings"] = operands.bindings;
-  const bool full = pass.quads.end < cut_.in_slabs();  // the last quad of the input is not in this pass
+  const bool full = pass.quads.end < cut_.in_quads();  // the last quad of the input is not in this pass
   const int64_t tail = full ? conv_.in->lanes : cut_.input_tail();
-  vars["loads"] = load_functions(inputs) + operands.functions + cut_.sum_types(quads);
+  vars["loads"] = load_function(pass, operands.inputs) + operands.functions + cut_.sum_types(quads);
   vars["tail"] = std::to_string(tail);
   vars["rest"] = std::to_string(conv_.in->lanes - tail);
-  vars["inputs"] = std::to_string(inputs);
-  vars["whole"] = cut_.in_whole() && cut_.in_slabs() > 1 ? "1" : "";
+  vars["several"] = pass.quads.size() > 1 ? "1" : "";
+  vars["planes_in"] = std::to_string(g.in[0]);
+  vars["plane_in"] = std::to_string(cut_.plane_in());
+  vars["in_stride"] = std::to_string(cut_.in_stride());
   vars["lanes"] = std::to_string(conv_.in->lanes);
   vars["vector"] = conv_.in->lanes == 4 ? "1" : "";
   vars["T"] = "vec4<f32>";
@@ -189,11 +198,15 @@ void DirectConv::emit(const PlaneRange& quads, const PlaneRange& range, const Co
 
 }  // namespace
 
-void emit_direct_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats) { DirectConv(lowering, conv).run(stats); }
+void emit_direct_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats) {
+  DirectConv(lowering, conv).run(stats);
+}
 
 void emit_packed_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats) {
-  if (suits_winograd(lowering, conv)) emit_winograd_conv(lowering, conv, stats);
-  else emit_direct_conv(lowering, conv, stats);
+  if (suits_winograd(lowering, conv))
+    emit_winograd_conv(lowering, conv, stats);
+  else
+    emit_direct_conv(lowering, conv, stats);
 }
 
 }  // namespace gyrus

@@ -43,6 +43,7 @@ void lower_packed(Lowering& lowering, const Node& node, const Node& fused) {
   PackedMapSpec spec;
   spec.name = kernel_name(fused) + " packed";
   spec.label = label_of(node);
+  spec.images = type.shape[0];
   spec.channels = type.shape[1];
   std::vector<std::string> names;
   StoragePtr reuse;

@@ -175,13 +175,13 @@ std::string packed_read(const PackedOperand& operand, size_t k, bool in_place) {
                  unpack_unit(s, raw), ";\n");
     }
     case PackedOperand::Access::Channel:
-      return cat("  let raw_", operand.name, " = ", array, "[(unit / kSlabUnits) % kQuads + P.in", k,
-                 "_shift];\n  let ", operand.name, " = ", unpack_unit(s, "raw_" + operand.name), ";\n");
-    case PackedOperand::Access::Slab: {
+      return cat("  let raw_", operand.name, " = ", array, "[quad + P.in", k, "_shift];\n  let ", operand.name, " = ",
+                 unpack_unit(s, "raw_" + operand.name), ";\n");
+    case PackedOperand::Access::Image: {
       std::string text;
       for (uint32_t row = 0; row < operand.rows; ++row)
-        text += cat("  let ", operand.name, row, " = ", array, "[(unit / kSlabUnits) * ", operand.rows, "u + ", row,
-                    "u + P.in", k, "_shift];\n");
+        text += cat("  let ", operand.name, row, " = ", array, "[(unit / kImageUnits * kQuads + quad) * ", operand.rows,
+                    "u + ", row, "u + P.in", k, "_shift];\n");
       return text;
     }
     case PackedOperand::Access::Scalar:
@@ -265,7 +265,8 @@ class PackedMapEmitter {
     vars["bindings"] = bindings;
     vars["statements"] = reads + spec_.statements;
     vars["result"] = spec_.result;
-    vars["slab_units"] = std::to_string(spec_.out->slab_units);
+    vars["plane_units"] = std::to_string(spec_.out->plane_units);
+    vars["image_units"] = std::to_string(spec_.out->units / static_cast<uint64_t>(spec_.images));
     vars["quads"] = std::to_string(ceil_div(spec_.channels, 4));
     vars["mask"] = mask ? lane_mask(spec_.channels) : "";
     vars["pack"] = pack_unit(*spec_.out, "y");

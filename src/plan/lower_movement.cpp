@@ -118,24 +118,26 @@ void lower_repack(Lowering& lowering, const Node& node) {
   const int64_t channels = from.shape[1];
   const int64_t quads = ceil_div(channels, 4);
   const int64_t spatial = element_count(Shape(from.shape.begin() + 2, from.shape.end()));
+  const int64_t planes = from.shape[2];
+  const int64_t plane = planes ? spatial / planes : 1;
   MapSpec spec = movement(lowering, node);
   StoragePtr out = lowering.make_storage(node.outputs[0], node);
   StoragePtr in = lowering.storage(node.inputs[0]);
   MapOperand source;
   source.name = "x";
   if (to.layout == Layout::Packed) {
-    spec.dims = {from.shape[0], quads, spatial, 4};
+    spec.dims = {from.shape[0], planes, quads, plane, 4};
     spec.name = "repack packed";
     out = std::make_shared<Storage>(scalar_view(*out));
     source.storage = in;
-    source.index = cat("(c0 * ", channels, "u + c1 * 4u + c3) * ", spatial, "u + c2");
-    if (channels % 4 != 0) source.valid = cat("c1 * 4u + c3 < ", channels, "u");
+    source.index = cat("(c0 * ", channels, "u + c2 * 4u + c4) * ", spatial, "u + c1 * ", plane, "u + c3");
+    if (channels % 4 != 0) source.valid = cat("c2 * 4u + c4 < ", channels, "u");
     source.fill = is_float(from.dtype) ? "0.0" : "0";
   } else {
-    spec.dims = {from.shape[0], channels, spatial};
+    spec.dims = {from.shape[0], channels, planes, plane};
     spec.name = "repack plain";
     source.storage = std::make_shared<Storage>(scalar_view(*in));
-    source.index = cat("((c0 * ", quads, "u + c1 / 4u) * ", spatial, "u + c2) * 4u + c1 % 4u");
+    source.index = cat("(((c0 * ", planes, "u + c2) * ", quads, "u + c1 / 4u) * ", plane, "u + c3) * 4u + c1 % 4u");
   }
   spec.out = out;
   spec.operands = {source};

@@ -65,53 +65,52 @@ StoragePtr emit_coefficients(Lowering& lowering, const Node& node, const Shape& 
 
 }  // namespace
 
-StatsTarget emit_norm_partials(Lowering& lowering, const Storage& x, int64_t image, int64_t channels,
+StatsTarget emit_norm_partials(Lowering& lowering, const Storage& x, const PlaneRange& slabs, int64_t channels,
                                const std::string& label) {
   const int64_t quads = ceil_div(channels, 4);
   const uint32_t wg = staged_workgroup(lowering, 128, 2 * kVec4Bytes);
   const uint64_t group_units = wg * kUnitsPerLane;
-  std::vector<std::vector<Window>> slabs;
+  const auto groups_of = [&](const PlaneRange& planes) {
+    return (static_cast<uint64_t>(planes.size()) * x.plane_units + group_units - 1) / group_units;
+  };
+  const std::vector<QuadPlanes> pieces = cut_packed(x, slabs, lowering.limits(), label);
   StatsTarget target;
-  for (int64_t q = 0; q < quads; ++q) {
-    slabs.push_back(
-        windows(x, static_cast<uint64_t>(image * quads + q) * x.slab_units, x.slab_units, lowering.limits()));
-    uint64_t parts = 0;
-    for (const Window& w : slabs.back()) parts += (w.count + group_units - 1) / group_units;
-    target.parts = std::max(target.parts, parts);
-  }
+  for (const QuadPlanes& piece : pieces)
+    if (piece.quads.begin == 0) target.parts += groups_of(piece.slabs);
   target.bytes = target.parts * static_cast<uint64_t>(quads) * 3 * kVec4Bytes;
   target.buffer = lowering.builder().add_buffer(label + ".stats", target.bytes);
-  for (int64_t q = 0; q < quads; ++q) {
-    uint64_t part = 0;
-    for (const Window& w : slabs[static_cast<size_t>(q)]) {
-      DispatchSpec d;
-      d.name = "norm_partials";
-      d.label = label;
-      d.workgroup = wg;
-      d.params = PlanBuilder::begin_params();
-      d.params.add("units", w.count);
-      d.params.add("in0_skip", w.skip);
-      d.params.add("stats", (static_cast<uint64_t>(q) * target.parts + part) * 3);
-      d.reads = {w.range};
-      d.writes = {{target.buffer, 0, target.bytes}};
-      d.groups = (w.count + group_units - 1) / group_units;
-      part += d.groups;
-      d.bytes = static_cast<double>(w.count * x.unit_bytes());
-      d.flops = static_cast<double>(w.count * 16);
-      KernelVars vars;
-      vars["params"] = d.params.declaration();
-      vars["bindings"] =
-          declare_binding(1, "in0", array_type(x), false) + declare_binding(2, "stats", "vec4<f32>", true);
-      vars["loads"] = "fn load0(at: u32, ok: bool) -> vec4<f32> {\n  let raw = in0[at];\n  return " +
-                      unpack_unit(x, "raw") + ";\n}\n";
-      vars["stage"] = std::to_string(2 * wg);
-      vars["group_units"] = std::to_string(group_units);
-      vars["wg"] = std::to_string(wg);
-      d.wgsl = expand_kernel("norm_partials", vars);
-      lowering.builder().dispatch(d);
-    }
-    if (part != target.parts)
-      fail(ErrorCode::OverLimits, label, "the channels of a norm are cut unevenly by these limits");
+  uint64_t part = 0;
+  for (const QuadPlanes& piece : pieces) {
+    const UnitRange units = packed_range(x, piece.slabs, piece.quads);
+    const Window w = window(x, units.first, units.count, lowering.limits());
+    const uint64_t groups = groups_of(piece.slabs);
+    DispatchSpec d;
+    d.name = "norm_partials";
+    d.label = label;
+    d.workgroup = wg;
+    d.params = PlanBuilder::begin_params();
+    d.params.add("voxels", static_cast<uint64_t>(piece.slabs.size()) * x.plane_units);
+    d.params.add("quad_groups", groups);
+    d.params.add("parts", target.parts);
+    d.params.add("in0_skip", w.skip);
+    d.params.add("stats", (static_cast<uint64_t>(piece.quads.begin) * target.parts + part) * 3);
+    d.reads = {w.range};
+    d.writes = {{target.buffer, 0, target.bytes}};
+    d.groups = groups * static_cast<uint64_t>(piece.quads.size());
+    if (piece.quads.end == quads) part += groups;
+    d.bytes = static_cast<double>(units.count * x.unit_bytes());
+    d.flops = static_cast<double>(units.count * 16);
+    KernelVars vars;
+    vars["params"] = d.params.declaration();
+    vars["bindings"] = declare_binding(1, "in0", array_type(x), false) + declare_binding(2, "stats", "vec4<f32>", true);
+    vars["unpack"] = unpack_unit(x, "raw");
+    vars["plane_units"] = std::to_string(x.plane_units);
+    vars["slab_units"] = std::to_string(x.slab_units);
+    vars["stage"] = std::to_string(2 * wg);
+    vars["group_units"] = std::to_string(group_units);
+    vars["wg"] = std::to_string(wg);
+    d.wgsl = expand_kernel("norm_partials", vars);
+    lowering.builder().dispatch(d);
   }
   return target;
 }
@@ -146,7 +145,8 @@ void lower_norm_stats(Lowering& lowering, const Node& node) {
   const StoragePtr x = lowering.storage(node.inputs[0]);
   const StoragePtr out = lowering.make_storage(node.outputs[0], node);
   for (int64_t image = 0; image < type.shape[0]; ++image) {
-    const StatsTarget target = emit_norm_partials(lowering, *x, image, type.shape[1], label_of(node));
+    const PlaneRange slabs{image * type.shape[2], (image + 1) * type.shape[2]};
+    const StatsTarget target = emit_norm_partials(lowering, *x, slabs, type.shape[1], label_of(node));
     emit_norm_finalize(lowering, target, image, type.shape[1], *out, label_of(node));
   }
 }
@@ -157,6 +157,7 @@ void lower_norm_apply(Lowering& lowering, const Node& node) {
   spec.label = label_of(node);
   spec.name = "norm_apply";
   for (const Node& step : node.body) spec.name += " " + step.op;
+  spec.images = type.shape[0];
   spec.channels = type.shape[1];
   PackedOperand x;
   x.storage = lowering.storage(node.inputs[0]);
@@ -164,7 +165,7 @@ void lower_norm_apply(Lowering& lowering, const Node& node) {
   PackedOperand rows;
   rows.storage = emit_coefficients(lowering, node, type.shape);
   rows.name = "row";
-  rows.access = PackedOperand::Access::Slab;
+  rows.access = PackedOperand::Access::Image;
   rows.rows = 3;
   spec.operands = {x, rows};
   const BodyText body = body_wgsl(node, {"normal"}, "vec4<f32>");

@@ -127,6 +127,11 @@ std::string pack_unit(const Storage& s, const std::string& text) {
   return text;
 }
 
+std::string zero_unit(const Storage& s) {
+  const std::string type = array_type(s);
+  return type == "vec2<u32>" ? "vec2<u32>(0u)" : type == "vec4<f32>" ? "vec4<f32>(0.0)" : type + "(0)";
+}
+
 std::string epilogue_text(const Node& node) {
   const BodyText body = body_wgsl(node, {"x"}, "vec4<f32>");
   return body.statements + "  return " + body.result + ";\n";

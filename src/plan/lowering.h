@@ -63,6 +63,8 @@ Storage scalar_view(const Storage& storage);
 // Expression that turns what array_type() holds into f32 lanes, and back.
 std::string unpack_unit(const Storage& storage, const std::string& text);
 std::string pack_unit(const Storage& storage, const std::string& text);
+// Zero in what array_type() holds.
+std::string zero_unit(const Storage& storage);
 // "  let step0 = …;\n  return step0;\n" for the epilogue body of a node over the variable x.
 std::string epilogue_text(const Node& node);
 // The lanes of the last quad that hold channels, as "vec4<bool>(true, true, false, false)".
@@ -92,11 +94,11 @@ void emit_map(Lowering& lowering, const MapSpec& spec);
 
 // An operand of a packed map.
 struct PackedOperand {
-  enum class Access { Same, Channel, Slab, Scalar };
+  enum class Access { Same, Channel, Image, Scalar };
   StoragePtr storage;
   std::string name;
   Access access = Access::Same;
-  uint32_t rows = 1;  // Slab: vec4 rows for each slab, named name0, name1 …
+  uint32_t rows = 1;  // Image: vec4 rows for each quad of each image, named name0, name1 …
 };
 
 // out[unit] = result for every quad of a packed result.
@@ -104,6 +106,7 @@ struct PackedMapSpec {
   std::string name;
   std::string label;
   StoragePtr out;
+  int64_t images = 1;
   int64_t channels = 0;
   std::vector<PackedOperand> operands;
   std::string statements;

@@ -11,11 +11,11 @@ namespace gyrus {
 // order.
 struct ConvTuning {
   uint32_t workgroup = 128;
-  uint32_t registers = 16;      // vec4 sums that one thread holds: voxels × quads of output channels
-  uint32_t quads = 4;           // of output channels in one thread, at most
-  bool stage_weights = true;    // in workgroup memory
+  uint32_t registers = 16;        // vec4 sums that one thread holds: voxels × quads of output channels
+  uint32_t quads = 4;             // of output channels in one thread, at most
+  bool stage_weights = true;      // in workgroup memory
   bool gather_statistics = true;  // in the convolution, else in a pass of its own
-  bool winograd = true;         // where three taps along H allow it
+  bool winograd = true;           // where three taps along H allow it
   bool operator==(const ConvTuning&) const = default;
 };
 

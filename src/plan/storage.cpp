@@ -14,26 +14,22 @@ Storage storage_shape(const TensorType& type) {
   const Shape& shape = type.shape;
   if (shape.size() < 3) {
     s.units = static_cast<uint64_t>(packed ? shape[0] * ceil_div(shape[1], 4) : element_count(shape));
-    s.slab_units = packed ? 1 : s.units;
+    s.slab_units = packed ? static_cast<uint64_t>(ceil_div(shape[1], 4)) : s.units;
     s.plane_units = 1;
     return s;
   }
   const int64_t channels = packed ? ceil_div(shape[1], 4) : shape[1];
   const int64_t spatial = element_count(Shape(shape.begin() + 2, shape.end()));
-  s.slab_units = static_cast<uint64_t>(spatial);
   s.units = static_cast<uint64_t>(checked_mul(checked_mul(shape[0], channels, "shape"), spatial, "shape"));
   s.plane_units = shape[2] > 0 ? static_cast<uint64_t>(spatial / shape[2]) : 1;
+  s.slab_units = packed ? static_cast<uint64_t>(channels) * s.plane_units : static_cast<uint64_t>(spatial);
   return s;
 }
 
 std::vector<uint64_t> chunk_sizes(const Storage& s, const Limits& limits, const std::string& what) {
   const uint64_t limit = limits.max_buffer_size;
   const uint64_t unit = s.unit_bytes();
-  // Where quads are bound one by one, several may be written at once. Bindings start aligned: in one buffer a quad that
-  // does not would be reached by the binding of the quad before it.
-  const bool quads_apart = s.lanes > 1 && s.bytes() > limits.max_storage_buffer_binding_size &&
-                           s.slab_units * unit % limits.min_storage_buffer_offset_alignment != 0;
-  if (s.bytes() <= limit && !quads_apart) return {s.units};
+  if (s.bytes() <= limit) return {s.units};
   std::vector<uint64_t> sizes;
   const auto cut = [&sizes](uint64_t total, uint64_t piece) {
     for (uint64_t at = 0; at < total; at += piece) sizes.push_back(std::min(piece, total - at));
@@ -41,7 +37,7 @@ std::vector<uint64_t> chunk_sizes(const Storage& s, const Limits& limits, const 
   const uint64_t slab_bytes = s.slab_units * unit;
   // Four bytes of slack keep every chunk of a narrow type a whole number of words.
   if (slab_bytes <= limit && slab_bytes % 4 == 0) {
-    cut(s.units, quads_apart ? s.slab_units : limit / slab_bytes * s.slab_units);
+    cut(s.units, limit / slab_bytes * s.slab_units);
     return sizes;
   }
   const uint64_t plane_bytes = s.plane_units * unit;
@@ -82,6 +78,48 @@ bool fits_window(const Storage& s, uint64_t first, uint64_t count, const Limits&
   const Chunk& chunk = chunk_of(s, first);
   if (first + count > chunk.first + chunk.count) return false;
   return window(s, first, count, limits).range.size <= limits.max_storage_buffer_binding_size;
+}
+
+UnitRange packed_range(const Storage& s, const PlaneRange& slabs, const PlaneRange& quads) {
+  return {static_cast<uint64_t>(slabs.begin) * s.slab_units + static_cast<uint64_t>(quads.begin) * s.plane_units,
+          static_cast<uint64_t>(slabs.size() - 1) * s.slab_units + static_cast<uint64_t>(quads.size()) * s.plane_units};
+}
+
+std::vector<QuadPlanes> cut_packed(const Storage& s, const PlaneRange& slabs, const Limits& limits,
+                                   const std::string& what) {
+  const auto fits = [&](const QuadPlanes& part) {
+    const UnitRange units = packed_range(s, part.slabs, part.quads);
+    return fits_window(s, units.first, units.count, limits);
+  };
+  // The largest end for which the part fits, of those from `begin` on; `begin` where none does.
+  const auto longest = [](int64_t begin, int64_t end, const auto& good) {
+    int64_t most = begin;
+    for (int64_t bad = end + 1; bad - most > 1;) {
+      const int64_t middle = most + (bad - most) / 2;
+      (good(middle) ? most : bad) = middle;
+    }
+    return most;
+  };
+  const auto all = static_cast<int64_t>(s.slab_units / s.plane_units);
+  std::vector<QuadPlanes> parts;
+  for (int64_t at = slabs.begin; at < slabs.end;) {
+    const int64_t end = longest(at, slabs.end, [&](int64_t e) { return fits({{at, e}, {0, all}}); });
+    if (end > at) {
+      parts.push_back({{at, end}, {0, all}});
+      at = end;
+      continue;
+    }
+    for (int64_t quad = 0; quad < all;) {
+      const int64_t last = longest(quad, all, [&](int64_t e) { return fits({{at, at + 1}, {quad, e}}); });
+      if (last == quad)
+        fail(ErrorCode::OverLimits, what, "one plane of the volume does not fit a binding of ",
+             limits.max_storage_buffer_binding_size, " bytes: make the last two axes smaller");
+      parts.push_back({{at, at + 1}, {quad, last}});
+      quad = last;
+    }
+    ++at;
+  }
+  return parts;
 }
 
 std::vector<Window> windows(const Storage& s, uint64_t first, uint64_t count, const Limits& limits) {

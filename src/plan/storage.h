@@ -9,12 +9,21 @@
 
 // Where a value lies: a flat sequence of units, cut into chunks that each live in one buffer.
 //
-// A unit is one element of a plain tensor or one quad of channels of a packed one. A value [N, C, spatial…] is N·C (or
-// N·ceil(C/4)) slabs of `slab_units`; a slab is a sequence of planes of `plane_units`. Cuts never split a plane, and a
-// chunk that does not hold whole slabs lies inside one (except where slabs of narrow types are no whole words). All
-// slabs of a packed value are cut at the same planes.
+// A unit is one element of a plain tensor or one quad of channels of a packed one. Units make up planes of
+// `plane_units`, planes make up slabs of `slab_units`:
+//   plain   [N][C][planes][rest]: a slab is a channel
+//   packed  [N][planes][quads of C][rest]: a slab is a plane of the slowest spatial axis with all its channels, so that
+//           one window holds all channels of a range of planes
+// Cuts never split a plane, and a chunk that does not hold whole slabs lies inside one (except where slabs of narrow
+// types are no whole words).
 
 namespace gyrus {
+
+struct PlaneRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+  bool empty() const { return begin >= end; }
+};
 
 struct Chunk {
   uint32_t buffer = 0;       // of the plan in the making
@@ -57,6 +66,19 @@ const Chunk& chunk_of(const Storage& storage, uint64_t unit);
 bool fits_window(const Storage& storage, uint64_t first, uint64_t count, const Limits& limits);
 // That binding; the caller has asked fits_window.
 Window window(const Storage& storage, uint64_t first, uint64_t count, const Limits& limits);
+// The shortest range of units that holds some quads of some slabs of a packed value.
+struct UnitRange {
+  uint64_t first = 0, count = 0;
+};
+UnitRange packed_range(const Storage& storage, const PlaneRange& slabs, const PlaneRange& quads);
+// Some quads of some slabs.
+struct QuadPlanes {
+  PlaneRange slabs, quads;
+};
+// Cuts slabs of a packed value into parts that each fit a window: whole slabs, or else quads of one slab after another.
+// Throws OverLimits where a single quad of a plane does not fit.
+std::vector<QuadPlanes> cut_packed(const Storage& storage, const PlaneRange& slabs, const Limits& limits,
+                                   const std::string& what);
 // Cuts [first, first+count) into ranges that each fit a window.
 std::vector<Window> windows(const Storage& storage, uint64_t first, uint64_t count, const Limits& limits);
 

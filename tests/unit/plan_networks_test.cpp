@@ -56,9 +56,11 @@ void expect_peak(const MeshNet& net, Precision precision, double most_gib) {
     expect_sound(plan, limits);
     expect_round_trip(plan);
     EXPECT_LE(static_cast<double>(plan.peak_bytes()) / kGiB, most_gib);
-    // Two maps must exist at a time, so less would be a mistake.
+    // Two maps must exist at a time where each is one buffer. Cut into several, planes of the input that were read for
+    // the last time make room for the result, but less than one map and a halo would be a mistake.
     const double quads = std::ceil(static_cast<double>(net.channels) / 4);
-    EXPECT_GE(static_cast<double>(plan.peak_bytes()) / kGiB, 2 * quads * (precision == Precision::F16 ? 0.125 : 0.25));
+    const double map = quads * (precision == Precision::F16 ? 0.125 : 0.25);
+    EXPECT_GE(static_cast<double>(plan.peak_bytes()) / kGiB, limits == large_limits() ? 2 * map : 1.1 * map);
   }
 }
 

@@ -43,6 +43,8 @@ TEST(Storage, CountsUnits) {
   EXPECT_EQ(plain.bytes(), plain.units);
   const Storage packed = storage_shape({DType::F16, {2, 5, 3, 4, 6}, Layout::Packed});
   EXPECT_EQ(packed.units, 2u * 2 * 3 * 4 * 6);
+  EXPECT_EQ(packed.slab_units, 2u * 4 * 6);  // both quads of a plane
+  EXPECT_EQ(packed.plane_units, 4u * 6);
   EXPECT_EQ(packed.unit_bytes(), 8u);
   EXPECT_EQ(storage_shape({DType::F32, {}, Layout::Plain}).units, 1u);
 }
@@ -75,51 +77,44 @@ TEST(Storage, ChunksHoldEveryUnitOnceAndKeepTheLimit) {
   EXPECT_GT(cut, 300);
 }
 
-// What the norms rely on: all quads of channels are cut in the same way.
-TEST(Storage, QuadsAreCutAlike) {
+// What norms and convolutions rely on: every quad of every plane lies in one part, whose window keeps the limits.
+TEST(Storage, PackedPartsHoldEveryQuadOnce) {
   Rng rng(2);
-  int cut = 0;
+  int several = 0;
+  int split = 0;
   for (int i = 0; i < 3000; ++i) {
     TensorType type = random_type(rng);
     const Limits limits = random_limits(rng);
     Storage s;
     if (type.layout != Layout::Packed || !place(type, limits, s)) continue;
-    const auto counts = [&](uint64_t slab) {
-      std::vector<uint64_t> list;
-      for (const Window& w : windows(s, slab * s.slab_units, s.slab_units, limits)) list.push_back(w.count);
-      return list;
-    };
-    cut += s.chunks.size() > 1;
+    SCOPED_TRACE(cat(to_string(type.shape), " ", to_text(limits)));
+    const int64_t quads = ceil_div(type.shape[1], 4);
+    const int64_t image = rng.integer(0, type.shape[0] - 1);
+    const PlaneRange slabs{image * type.shape[2], (image + 1) * type.shape[2]};
+    std::vector<QuadPlanes> parts;
     try {
-      for (uint64_t slab = 1; slab < s.slabs(); ++slab) ASSERT_EQ(counts(slab), counts(0)) << to_text(limits);
+      parts = cut_packed(s, slabs, limits, "value");
     } catch (const Error& error) {
       ASSERT_EQ(error.code(), ErrorCode::OverLimits);
+      // A plane whose window begins up to one alignment before it.
+      ASSERT_GT(s.plane_units * s.unit_bytes() + limits.min_storage_buffer_offset_alignment,
+                limits.max_storage_buffer_binding_size);
+      continue;
     }
-  }
-  EXPECT_GT(cut, 200);
-}
-
-// What convolutions rely on: windows of different quads, bound for writing at once, have no byte in common.
-TEST(Storage, WindowsOfDifferentQuadsAreDisjoint) {
-  Rng rng(3);
-  int pairs = 0;
-  for (int i = 0; i < 3000; ++i) {
-    TensorType type = random_type(rng);
-    const Limits limits = random_limits(rng);
-    Storage s;
-    if (type.layout != Layout::Packed || !place(type, limits, s)) continue;
-    if (fits_window(s, 0, s.units, limits)) continue;  // then the value is bound as a whole
-    const uint64_t planes = s.slab_units / s.plane_units;
-    const uint64_t from = static_cast<uint64_t>(rng.integer(0, static_cast<int64_t>(planes) - 1)) * s.plane_units;
-    const uint64_t count = s.plane_units;
-    for (uint64_t slab = 1; slab < s.slabs(); ++slab) {
-      const BufferRange a = window(s, (slab - 1) * s.slab_units + from, count, limits).range;
-      const BufferRange b = window(s, slab * s.slab_units + from, count, limits).range;
-      ASSERT_TRUE(a.buffer != b.buffer || a.offset + a.size <= b.offset) << to_string(type.shape) << to_text(limits);
-      ++pairs;
+    std::vector<int> seen(static_cast<size_t>(slabs.size() * quads), 0);
+    for (const QuadPlanes& part : parts) {
+      const UnitRange units = packed_range(s, part.slabs, part.quads);
+      ASSERT_TRUE(fits_window(s, units.first, units.count, limits));
+      for (int64_t slab = part.slabs.begin; slab < part.slabs.end; ++slab)
+        for (int64_t quad = part.quads.begin; quad < part.quads.end; ++quad)
+          ++seen[static_cast<size_t>((slab - slabs.begin) * quads + quad)];
+      split += part.quads.size() < quads;
     }
+    several += parts.size() > 1;
+    for (int count : seen) ASSERT_EQ(count, 1);
   }
-  EXPECT_GT(pairs, 300);
+  EXPECT_GT(several, 300);
+  EXPECT_GT(split, 100);
 }
 
 TEST(Storage, WindowsCoverARangeExactlyAndKeepTheLimits) {

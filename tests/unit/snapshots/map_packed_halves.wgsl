@@ -17,7 +17,8 @@ fn group_index(wid: vec3<u32>, nwg: vec3<u32>) -> u32 {
 @group(0) @binding(1) var<storage, read> in1: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> out: array<vec2<u32>>;
 
-const kSlabUnits = 24u;
+const kPlaneUnits = 12u;
+const kImageUnits = 48u;
 const kQuads = 2u;
 
 @compute @workgroup_size(128)
@@ -28,9 +29,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     return;
   }
   let unit = P.begin + index;
+  let quad = unit / kPlaneUnits % kQuads;
   let raw_x0 = out[unit + P.in0_shift];
   let x0 = vec4<f32>(unpack2x16float(raw_x0.x), unpack2x16float(raw_x0.y));
-  let raw_x1 = in1[(unit / kSlabUnits) % kQuads + P.in1_shift];
+  let raw_x1 = in1[quad + P.in1_shift];
   let x1 = raw_x1;
   let step0 = act_sigmoid(x0);
   let step1 = (step0 * x1);

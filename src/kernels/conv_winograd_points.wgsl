@@ -1,0 +1,21 @@
+// conv_winograd_points.wgsl: part of conv_winograd; t0_0 …, quad q of the rows of the input at the six points of each run.
+          let at = u32(base) + q * kPlaneIn;
+{{@r=rows}}
+          var raw{{r}} = {{zero}};
+          if (ok{{r}}) {
+            raw{{r}} = in{{b}}[at + P.in{{b}}_shift + {{r}}u * kRowStep];
+          }
+{{/r}}
+{{unpack}}
+{{@t=tiles}}
+          let e{{t}}_0 = fma(vec4<f32>(-4.0), v{{t}}_2, v{{t}}_4);
+          let e{{t}}_1 = fma(vec4<f32>(-4.0), v{{t}}_1, v{{t}}_3);
+          let e{{t}}_2 = v{{t}}_4 - v{{t}}_2;
+          let e{{t}}_3 = v{{t}}_3 - v{{t}}_1;
+          let t{{t}}_0 = fma(vec4<f32>(4.0), v{{t}}_0, fma(vec4<f32>(-5.0), v{{t}}_2, v{{t}}_4));
+          let t{{t}}_1 = e{{t}}_0 + e{{t}}_1;
+          let t{{t}}_2 = e{{t}}_0 - e{{t}}_1;
+          let t{{t}}_3 = fma(vec4<f32>(2.0), e{{t}}_3, e{{t}}_2);
+          let t{{t}}_4 = fma(vec4<f32>(-2.0), e{{t}}_3, e{{t}}_2);
+          let t{{t}}_5 = fma(vec4<f32>(4.0), v{{t}}_1, fma(vec4<f32>(-5.0), v{{t}}_3, v{{t}}_5));
+{{/t}}
