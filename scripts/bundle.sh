@@ -5,6 +5,7 @@ set -euo pipefail
 build=${1:?usage: bundle.sh BUILD OUT} out=${2:?usage: bundle.sh BUILD OUT}
 rm -rf "$out"
 mkdir -p "$out"
+out=$(realpath "$out")
 
 programs=("$build/bin/gyrus")
 for program in "$build"/bench/*; do
@@ -34,7 +35,7 @@ cat >"$out/nvidia_egl_icd.json" <<'JSON'
 JSON
 strip --strip-unneeded "$out"/*.so* 2>/dev/null || true
 for program in "${programs[@]}"; do
-  echo "file(RPATH_SET FILE \"$PWD/$out/$(basename "$program")\" NEW_RPATH \"\$ORIGIN\")" >"$out/rpath.cmake"
+  echo "file(RPATH_SET FILE \"$out/$(basename "$program")\" NEW_RPATH \"\$ORIGIN\")" >"$out/rpath.cmake"
   cmake -P "$out/rpath.cmake"
   rm "$out/rpath.cmake"
   LD_LIBRARY_PATH="$out" ldd "$out/$(basename "$program")" | grep -q 'not found' && { echo "bundle: $program lacks a library" >&2; exit 1; }

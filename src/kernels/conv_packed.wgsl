@@ -76,7 +76,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
         let q = 0u;
 {{/several}}
 {{@i=v}}
-        let x{{i}} = load(kd, from{{i}} + q * {{plane_in}}u, ok{{i}});
+        let x{{i}} = load(kd, d{{i}} + od, from{{i}} + q * {{plane_in}}u, ok{{i}});
 {{/i}}{{@l=tail}}{{@k=o}}
         let w{{l}}_{{k}} = cut{{k}}({{#staged}}stage{{/staged}}{{^staged}}weights{{/staged}}[s + {{l}}u * {{o}}u + {{k}}u]);
 {{@i=v}}

@@ -70,12 +70,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{@b=inputs}}
 {{#taps_apart}}
   {
-    const kd = {{tap_begin}}u + {{b}}u;
+    let kd = P.in{{b}}_tap;
 {{/taps_apart}}{{^taps_apart}}
   for (var kd = {{tap_begin}}u; kd < {{tap_end}}u; kd++) {
 {{/taps_apart}}
     let d = d_in + i32(kd * {{dilation_d}}u);
-    if (u32(d) < {{planes_in}}u) {  // the same for the whole group
+    // The same for the whole group.
+    if ({{#taps_apart}}u32(d) - P.in{{b}}_begin < P.in{{b}}_planes{{/taps_apart}}{{^taps_apart}}u32(d) < {{planes_in}}u{{/taps_apart}}) {
 {{#stage_all}}
     workgroupBarrier();
     for (var e = lane; e < {{taps_w}}u * {{quads}}u * {{staged}}u; e += {{wg}}u) {

@@ -56,7 +56,7 @@ void ConvCut::choose(const CutOptions& options, bool reserve_sums) {
   // Weights, the result and perhaps sums take a binding each.
   const int64_t free = static_cast<int64_t>(limits().max_storage_buffers_per_shader_stage) - (reserve_sums ? 3 : 2);
   stats_fit_ = options.stats && free >= 2;
-  inputs_ = std::min(free - (stats_fit_ ? 1 : 0), conv_.geometry.kernel[0]);
+  inputs_ = free - (stats_fit_ ? 1 : 0);
   if (inputs_ < 1)
     fail(ErrorCode::OverLimits, conv_.label, "a convolution needs more storage buffers a stage than the ",
          limits().max_storage_buffers_per_shader_stage, " the device allows");
@@ -97,14 +97,31 @@ bool ConvCut::fits_at_once(const PlaneRange& planes) const {
   return true;
 }
 
-bool ConvCut::fits_by_taps(const PlaneRange& planes) const {
-  if (!output_fits(planes, in_per_pass_ < in_quads() || inputs_ < conv_.geometry.kernel[0])) return false;
-  for (int64_t t = 0; t < conv_.geometry.kernel[0]; ++t) {
-    const PlaneRange read = needs(planes, {t, t + 1});
-    for (int64_t quad = 0; !read.empty() && quad < in_quads(); quad += in_per_pass_)
-      if (!fits(*conv_.in, in_range(read, {quad, std::min(quad + in_per_pass_, in_quads())}))) return false;
+bool ConvCut::tap_windows(const PlaneRange& planes, std::vector<TapWindow>& windows) const {
+  windows.clear();
+  for (int64_t tap = 0; tap < conv_.geometry.kernel[0]; ++tap) {
+    const PlaneRange read = needs(planes, {tap, tap + 1});
+    for (int64_t at = read.begin; at < read.end;) {
+      // Up to the end of the buffer that holds the plane.
+      const Chunk& chunk = chunk_of(*conv_.in, in_range({at, at + 1}, {0, 1}).first);
+      const auto image = static_cast<uint64_t>(conv_.image * conv_.geometry.in[0]);
+      const auto buffer_end =
+          static_cast<int64_t>((chunk.first + chunk.count) / static_cast<uint64_t>(in_stride()) - image);
+      const PlaneRange piece{at, std::clamp(buffer_end, at + 1, read.end)};
+      for (int64_t quad = 0; quad < in_quads(); quad += in_per_pass_)
+        if (!fits(*conv_.in, in_range(piece, {quad, std::min(quad + in_per_pass_, in_quads())}))) return false;
+      windows.push_back({tap, piece});
+      at = piece.end;
+    }
   }
   return true;
+}
+
+bool ConvCut::fits_by_taps(const PlaneRange& planes) const {
+  std::vector<TapWindow> windows;
+  const bool enough = inputs_ >= conv_.geometry.kernel[0];  // for a window each
+  if (!output_fits(planes, in_per_pass_ < in_quads() || !enough) || !tap_windows(planes, windows)) return false;
+  return !enough || static_cast<int64_t>(windows.size()) <= inputs_;
 }
 
 // The longest range of planes from `begin` on that fits; empty where none does.
@@ -125,8 +142,11 @@ void ConvCut::cut_planes() {
   for (int64_t at = conv_.plane_begin; at < conv_.plane_end;) {
     const PlaneRange at_once = longest(at, conv_.plane_end, [this](const PlaneRange& r) { return fits_at_once(r); });
     const PlaneRange by_taps = longest(at, conv_.plane_end, [this](const PlaneRange& r) { return fits_by_taps(r); });
-    // One window for all taps unless its halo leaves less than half the planes.
-    const PlaneRange range = 2 * at_once.size() >= by_taps.size() ? at_once : by_taps;
+    // One window for all taps unless its halo costs many planes: more where several dispatches would have to be summed.
+    const bool summed = inputs_ < conv_.geometry.kernel[0];
+    const bool together =
+        (summed ? 2 : 1.25) * static_cast<double>(at_once.size()) >= static_cast<double>(by_taps.size());
+    const PlaneRange range = together ? at_once : by_taps;
     if (range.empty())
       fail(ErrorCode::OverLimits, conv_.label, "one plane of the volume does not fit a binding of ",
            limits().max_storage_buffer_binding_size, " bytes: make the last two axes smaller");
@@ -137,15 +157,20 @@ void ConvCut::cut_planes() {
 
 std::vector<ConvPass> ConvCut::passes(const PlaneRange& range) const {
   std::vector<ConvPass> result;
-  const int64_t taps = conv_.geometry.kernel[0];
-  const bool apart = !fits_at_once(range);
-  const int64_t step = apart ? inputs_ : taps;
-  for (int64_t tap = 0; tap < taps; tap += step)
-    for (int64_t quad = 0; quad < in_quads(); quad += in_per_pass_) {
-      const PlaneRange some{tap, std::min(tap + step, taps)};
-      if (!needs(range, some).empty())
-        result.push_back({some, {quad, std::min(quad + in_per_pass_, in_quads())}, apart});
+  const PlaneRange taps{0, conv_.geometry.kernel[0]};
+  const auto add = [&](const PlaneRange& some, const std::vector<TapWindow>& windows) {
+    for (int64_t quad = 0; quad < in_quads(); quad += in_per_pass_)
+      result.push_back({some, {quad, std::min(quad + in_per_pass_, in_quads())}, windows});
+  };
+  std::vector<TapWindow> windows;
+  if (fits_at_once(range)) {
+    if (!needs(range, taps).empty()) add(taps, {});
+  } else if (tap_windows(range, windows)) {
+    for (size_t i = 0; i < windows.size(); i += static_cast<size_t>(inputs_)) {
+      const size_t end = std::min(windows.size(), i + static_cast<size_t>(inputs_));
+      add({windows[i].tap, windows[end - 1].tap + 1}, {windows.begin() + i, windows.begin() + end});
     }
+  }
   // Nothing but padding: the result is the bias.
   if (result.empty()) result.push_back({{0, 0}, {0, in_per_pass_}});
   result.front().first = true;
@@ -161,10 +186,15 @@ Storage ConvCut::make_sums(const PlaneRange& range, const PlaneRange& quads, siz
 
 void ConvCut::bind_inputs(const PlaneRange& range, const ConvPass& pass, ConvOperands& to) const {
   DispatchSpec& d = to.dispatch;
-  to.inputs = pass.taps_apart ? pass.taps.size() : 1;
+  to.inputs = pass.taps_apart() ? static_cast<int64_t>(pass.windows.size()) : 1;
   for (int64_t b = 0; b < to.inputs; ++b) {
-    const PlaneRange taps = pass.taps_apart ? PlaneRange{pass.taps.begin + b, pass.taps.begin + b + 1} : pass.taps;
-    const PlaneRange read = needs(range, taps);
+    const TapWindow* tap = pass.taps_apart() ? &pass.windows[static_cast<size_t>(b)] : nullptr;
+    const PlaneRange read = tap ? tap->planes : needs(range, pass.taps);
+    if (tap) {
+      d.params.add(cat("in", b, "_tap"), static_cast<uint64_t>(tap->tap));
+      d.params.add(cat("in", b, "_begin"), static_cast<uint64_t>(read.begin));
+      d.params.add(cat("in", b, "_planes"), static_cast<uint64_t>(read.size()));
+    }
     // Taps that lie in the padding alone are never read; any plane will do for them.
     const UnitRange units = in_range(read.empty() ? PlaneRange{0, 1} : read, pass.quads);
     const Window w = window(*conv_.in, units.first, units.count, limits());

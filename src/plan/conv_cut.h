@@ -13,11 +13,18 @@
 
 namespace gyrus {
 
+// A binding of the input: planes for one plane of taps, or for all.
+struct TapWindow {
+  int64_t tap = 0;
+  PlaneRange planes;
+};
+
 // What one dispatch sums: planes of taps along the slowest axis, and quads of input channels.
 struct ConvPass {
   PlaneRange taps;
   PlaneRange quads;
-  bool taps_apart = false;  // a window for each plane of taps
+  std::vector<TapWindow> windows{};  // empty: one for all taps
+  bool taps_apart() const { return !windows.empty(); }
   bool first = false;
   bool last = false;
 };
@@ -34,7 +41,8 @@ struct ConvOperands {
   DispatchSpec dispatch;
   std::string bindings;
   std::string functions;  // store, resume, leave: (quad and plane of the dispatch, voxel of the plane[, value])
-  int64_t inputs = 0;     // in0 …, whose index is a unit's place in the image plus P.in0_shift …
+  int64_t inputs = 0;  // in0 …, whose index is a unit's place in the image plus P.in0_shift …; with taps apart the
+                       // binding serves the plane P.in0_tap of taps where it reads the planes from P.in0_begin on
 };
 
 class ConvCut {
@@ -73,6 +81,8 @@ class ConvCut {
   // The input planes that taps of output planes read.
   PlaneRange needs(const PlaneRange& planes, const PlaneRange& taps) const;
   UnitRange in_range(const PlaneRange& planes, const PlaneRange& quads) const;
+  // The planes that taps need as windows, cut where buffers end; false where one does not fit.
+  bool tap_windows(const PlaneRange& planes, std::vector<TapWindow>& windows) const;
   UnitRange out_range(const PlaneRange& planes, const PlaneRange& quads) const;
   bool fits(const Storage& storage, const UnitRange& range) const;
   void choose(const CutOptions& options, bool reserve_sums);
@@ -84,7 +94,7 @@ class ConvCut {
   Lowering& lowering_;
   const PackedConv& conv_;
   bool stats_fit_ = false;
-  int64_t inputs_ = 1;  // bindings for planes of taps
+  int64_t inputs_ = 1;  // bindings of the input, at most
   int64_t in_per_pass_ = 1;
   int64_t out_per_group_ = 1;
   std::vector<PlaneRange> out_groups_;

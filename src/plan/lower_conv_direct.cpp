@@ -87,13 +87,16 @@ class DirectConv {
   // A voxel outside counts as zero; the index stays inside the array either way.
   std::string load_function(const ConvPass& pass, int64_t inputs) const {
     const std::string value = conv_.in->lanes == 4 ? "vec4<f32>" : "f32";
-    const auto read = [](int64_t b) { return cat("in", b, "[select(0u, at + P.in", b, "_shift, ok)]"); };
-    std::string text =
-        cat("fn load(kd: u32, at: u32, ok: bool) -> ", value, " {\n  var raw = ", read(inputs - 1), ";\n");
-    if (inputs > 1)
-      text = cat("fn load(kd: u32, at: u32, ok: bool) -> ", value, " {\n  var raw = ", zero_unit(*conv_.in), ";\n");
-    for (int64_t b = 0; inputs > 1 && b < inputs; ++b)
-      text += cat("  if (kd == ", pass.taps.begin + b, "u) {\n    raw = ", read(b), ";\n  }\n");
+    std::string text = cat("fn load(kd: u32, d: i32, at: u32, ok: bool) -> ", value, " {\n");
+    const auto read = [](int64_t b) { return cat("in", b, "[select(0u, at + P.in", b, "_shift, ok)];\n"); };
+    if (!pass.taps_apart()) {
+      text += "  let raw = " + read(0);
+    } else {
+      text += cat("  var raw = ", zero_unit(*conv_.in), ";\n");
+      for (int64_t b = 0; b < inputs; ++b)
+        text += cat("  if (kd == P.in", b, "_tap && u32(d) - P.in", b, "_begin < P.in", b,
+                    "_planes) {\n    raw = ", read(b), "  }\n");
+    }
     return cat(text, "  return select(", value, "(0.0), ", unpack_unit(*conv_.in, "raw"), ", ok);\n}\n");
   }
 

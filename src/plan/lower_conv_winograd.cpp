@@ -94,9 +94,12 @@ class WinogradConv {
   CutOptions options() const {
     CutOptions o;
     o.output_quads = conv_.geometry.out_quads();
-    // Channels that groups of quads hold in vain are left out where a dispatch of its own for the last group pays.
+    // Channels that groups of quads hold in vain are left out where a dispatch of its own for the last group pays: not
+    // where windows make dispatches short, since each waits for the one before.
     const int64_t held = ceil_div(conv_.geometry.out_quads(), shape_.quads) * shape_.quads * 4;
-    if (held - conv_.geometry.out_channels >= 3) o.tail_unit = shape_.quads;
+    const uint64_t binding = lowering_.limits().max_storage_buffer_binding_size;
+    const bool whole = conv_.in->bytes() <= binding && conv_.out->bytes() <= binding;
+    if (whole && held - conv_.geometry.out_channels >= 3) o.tail_unit = shape_.quads;
     o.stats = conv_.stats && lowering_.options().conv.gather_statistics;
     return o;
   }
@@ -221,7 +224,7 @@ void WinogradConv::emit(const PlaneRange& quads, const PlaneRange& range, const 
   vars["tail"] = full ? "" : std::to_string(cut_.input_tail());
   vars["full_quads"] = std::to_string(pass.quads.size() - (full ? 0 : 1));
   vars["inputs"] = std::to_string(operands.inputs);
-  vars["taps_apart"] = pass.taps_apart ? "1" : "";
+  vars["taps_apart"] = pass.taps_apart() ? "1" : "";
   vars["planes_in"] = std::to_string(g.in[0]);
   vars["in_stride"] = std::to_string(cut_.in_stride());
   vars["zero"] = zero_unit(*conv_.in);
