@@ -61,9 +61,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   let ours = folded < P.groups && run < P.runs;  // folding may add groups at the end, which make nothing
   let d_in = i32(plane) * {{stride_d}} + bitcast<i32>(P.origin_d);
   let h_in = i32(h) - {{pad_h}};
-{{@r=rows}}
-  let row_ok{{r}} = ours && u32(h_in + {{r}} * kDilation) < u32(kHeightIn);
-{{/r}}
+  let first_row_ok = ours && u32(h_in) < u32(kHeightIn);
+  let last_row_ok = ours && u32(h_in + ({{voxels}} + 1) * kDilation) < u32(kHeightIn);
+{{^exact}}{{@r=voxels}}
+  let row_ok{{r}} = ours && u32(h_in + ({{r}} + 1) * kDilation) < u32(kHeightIn);
+{{/r}}{{/exact}}
 {{@t=tiles}}{{@k=o}}{{@p=6}}
   var m{{t}}_{{p}}_{{k}} = Acc{{k}}(0.0);
 {{/p}}{{/k}}{{/t}}
@@ -89,9 +91,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     for (var kw = 0u; kw < {{taps_w}}u; kw++) {
       let w_in = i32(w + kw * {{dilation_w}}u) - {{pad_w}};
       let w_ok = u32(w_in) < u32(kWidthIn);
-{{@r=rows}}
+      let first_ok = w_ok && first_row_ok;
+      let last_ok = w_ok && last_row_ok;
+{{^exact}}{{@r=voxels}}
       let ok{{r}} = w_ok && row_ok{{r}};
-{{/r}}
+{{/r}}{{/exact}}
       let base = d * kStrideIn + h_in * kWidthIn + w_in;
 {{#one_stage}}
       {
@@ -113,6 +117,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
         }
         workgroupBarrier();
 {{/stage_all}}
+{{#exact}}
+        if (ours && w_ok) {  // then all rows but the first and the last are there
+{{/exact}}
         for (var q = q0; q < min(q1, {{full_quads}}u); q++) {
 {{>conv_winograd_points}}
 {{products}}
@@ -125,6 +132,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{tail_products}}
         }
 {{/tail}}
+{{#exact}}
+        }
+{{/exact}}
       }
     }
     }

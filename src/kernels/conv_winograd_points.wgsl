@@ -1,11 +1,23 @@
 // conv_winograd_points.wgsl: part of conv_winograd; t0_0 …, quad q of the rows of the input at the six points of each run.
           let at = u32(base) + q * kPlaneIn;
-{{@r=rows}}
-          var raw{{r}} = {{zero}};
-          if (ok{{r}}) {
-            raw{{r}} = in{{b}}[at + P.in{{b}}_shift + {{r}}u * kRowStep];
+          var first = {{zero}};
+          if (first_ok) {
+            first = in{{b}}[at + P.in{{b}}_shift];
           }
+{{@r=voxels}}
+{{#exact}}
+          let inner{{r}} = in{{b}}[at + P.in{{b}}_shift + ({{r}}u + 1u) * kRowStep];
+{{/exact}}{{^exact}}
+          var inner{{r}} = {{zero}};
+          if (ok{{r}}) {
+            inner{{r}} = in{{b}}[at + P.in{{b}}_shift + ({{r}}u + 1u) * kRowStep];
+          }
+{{/exact}}
 {{/r}}
+          var last = {{zero}};
+          if (last_ok) {
+            last = in{{b}}[at + P.in{{b}}_shift + ({{voxels}}u + 1u) * kRowStep];
+          }
 {{unpack}}
 {{@t=tiles}}
           let e{{t}}_0 = fma(vec4<f32>(-4.0), v{{t}}_2, v{{t}}_4);

@@ -151,8 +151,10 @@ class WinogradConv {
   // v0_0 …: the six rows of each run as f32; neighbouring runs share two rows.
   std::string unpack_rows() const {
     std::string text;
-    for (int64_t r = 0; r < voxels() + 2; ++r)
-      text += cat("          let row", r, " = ", unpack_unit(*conv_.in, cat("raw", r)), ";\n");
+    for (int64_t r = 0; r < voxels() + 2; ++r) {
+      const std::string raw = r == 0 ? "first" : r <= voxels() ? cat("inner", r - 1) : "last";
+      text += cat("          let row", r, " = ", unpack_unit(*conv_.in, raw), ";\n");
+    }
     for (int64_t t = 0; t < shape_.tiles; ++t)
       for (int64_t i = 0; i < kPoints; ++i)
         text += cat("          let v", t, "_", i, " = row", t * kOutputs + i, ";\n");
@@ -232,7 +234,11 @@ void WinogradConv::emit(const PlaneRange& quads, const PlaneRange& range, const 
   vars["T"] = "vec4<f32>";
   vars["tiles"] = std::to_string(shape_.tiles);
   vars["voxels"] = std::to_string(voxels());
-  vars["rows"] = std::to_string(voxels() + 2);
+  // Runs fill H and its classes without remainder, so that most rows need no check. (With one run to a thread the
+  // branch around them costs more.)
+  const bool exact = shape_.tiles > 1 && g.out[1] % (g.dilation[1] * voxels()) == 0 && g.in[1] == g.out[1] &&
+                     g.pad[1] == g.dilation[1];
+  vars["exact"] = exact ? "1" : "";
   vars["o"] = std::to_string(held);
   vars["row"] = std::to_string(row(held));
   vars["lanes"] = "4";
