@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, test, type TestContext } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { BrowserContext, Page } from "playwright-core";
 import {
@@ -14,6 +14,8 @@ import {
 
 const model = join(DATA, "models/model5_gw_ae");
 const skip = missing || (existsSync(model) ? false : `${DATA} is not there`);
+const mindgrab = join(DATA, "models/mindgrab");
+const noLarge = skip || (existsSync(mindgrab) ? false : `${mindgrab} is not there`);
 const noProgram = skip || (existsSync(PROGRAM) ? false : `${PROGRAM} is not built`);
 
 // Of 16.7 million voxels: two drivers may round differently where two classes are as good as equal.
@@ -38,7 +40,7 @@ const text = async (page: Page, id: string) => (await page.locator(id).textConte
 
 async function ready(page: Page): Promise<void> {
   await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.includes("parameters"));
-  if (!(await page.locator("#conform").isVisible())) await page.getByText("Settings").click();
+  if (!(await page.locator("#conform").isVisible())) await page.getByText("Settings", { exact: true }).click();
   await page.locator("#conform").setChecked(false); // 256³ would take minutes on a software GPU
 }
 
@@ -183,7 +185,7 @@ test("files that are no scan are refused in one line, and the page goes on", { s
     document.querySelector("#stage")!.dispatchEvent(event);
   });
   await page.locator("#alerts .alert").first().waitFor();
-  assert.match(await text(page, "#alerts"), /large\.nii has 2\.0 GiB/);
+  assert.match(await text(page, "#alerts"), /large\.nii\] has 2048 MiB, more than the 1024 MiB/);
 
   await openScan(page, "series.nii", nifti([20, 20, 20], ramp(2 * 8000), 2));
   assert.match(await text(page, "#notices"), /volume/i, "a 4-D file says which volume was taken");
@@ -232,6 +234,12 @@ test("a cancelled run, a second one, a lost device, memory refused: the page goe
   await segment(page);
   assert.match(await text(page, "#notices"), /did not give the memory for the plan in f32; trying the plan in f16/);
   assert.match(await text(page, "#facts"), /f16/);
+
+  await page.locator("#model").evaluate((select) => select.dispatchEvent(new Event("change")));
+  await ready(page);
+  await debug(page, "debugRefuseMemory", 2);
+  await segment(page);
+  assert.match(await text(page, "#notices"), /trying the plan in f16 with WebGPU's default limits/);
   await page.close();
 });
 
@@ -285,14 +293,73 @@ test("a folder of DICOM files becomes a scan", { skip }, async () => {
   await page.close();
 });
 
-test("without WebGPU the page says which browsers have it, and still shows scans", { skip }, async () => {
-  const other = await openBrowser({ webgpu: false });
-  const { page } = await openPage(other, site.url);
-  await page.waitForFunction(() => document.querySelector("#notices")!.textContent!.includes("Chrome"));
-  await openScan(page, "crop.nii", crop48());
-  assert.equal(await page.locator("#run").isDisabled(), true);
-  await other.close();
-});
+// The page where no GPU can be had. `spoil` is put before the worker's script.
+async function openWithoutGpu(t: TestContext, spoil: string, url = site.url) {
+  const other = await openBrowser({ webgpu: spoil !== "" });
+  t.after(() => other.close());
+  if (spoil)
+    await other.route("**/worker.js", async (route) => {
+      const answer = await route.fetch();
+      await route.fulfill({ response: answer, body: `${spoil};\n${await answer.text()}` });
+    });
+  return openPage(other, url);
+}
+
+const offered = (page: Page) =>
+  page.waitForFunction(() => document.querySelector("#run")!.textContent === "Segment on the CPU", null,
+    { timeout: 30_000 });
+
+const noGpu: [string, string, RegExp][] = [
+  ["an adapter", "", /WebGPU found no GPU: update the graphics driver/], // Chromium as it comes, on a machine like this
+  ["WebGPU", "Object.defineProperty(navigator, 'gpu', { value: undefined })", /^This browser has no WebGPU/],
+  ["a device", "GPUAdapter.prototype.requestDevice = async () => { throw new Error('busy') }", /refused to open: busy/],
+];
+for (const [what, spoil, message] of noGpu)
+  test(`without ${what} a small model runs on the CPU, as the command line does it`, { skip: noProgram }, async (t) => {
+    const { page, said } = await openWithoutGpu(t, spoil);
+    await page.waitForFunction(() => document.querySelector("#no-gpu")!.textContent!.includes("Chrome"));
+    assert.match(await text(page, "#no-gpu"), message);
+    assert.equal(await page.locator("#run").isDisabled(), true);
+    await ready(page);
+    await openScan(page, "crop.nii", crop48());
+    await offered(page);
+    assert.match(await text(page, "#no-gpu"), /CPU can run this model: 1\.2 GFLOP, about (a second|\d+ s) on this machine/);
+    await segment(page);
+    assert.match(await text(page, "#status"), /^Done on the CPU in/);
+    assert.match(await text(page, "#facts"), /Runs onthe CPU/);
+    assert.equal(await page.evaluate(() =>
+      (globalThis as unknown as { gyrus: { app: { result: { onCpu: boolean } } } }).gyrus.app.result.onCpu), true);
+    const folder = mkdtempSync(join(tmpdir(), "gyrus-page-"));
+    const count = differing(gunzipSync((await saved(page, "native")).bytes),
+      commandLine(crop48(), folder, "labels.nii.gz"));
+    t.diagnostic(`${count} voxels differ from the command line's`);
+    assert.ok(count <= kRounding, `${count} voxels differ`);
+    assert.deepEqual(said.filter((line) => !/adapter|WebGPU/i.test(line)), []);
+  });
+
+test("what is too large for the CPU, or not for it, names a model that is; a run there can be cancelled", { skip: noLarge },
+  async (t) => {
+    const own = await Site.open({ model11_gw_ae: join(DATA, "models/model11_gw_ae"), mindgrab, model5_gw_ae: model });
+    t.after(() => own.close());
+    const { page } = await openWithoutGpu(t, "navigator.gpu.requestAdapter = async () => null", own.url);
+    await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.includes("parameters"));
+    await openScan(page, "crop.nii", crop48());
+    await page.waitForFunction(() => /needs 778 GFLOP for this scan, more than the 400/.test(
+      document.querySelector("#no-gpu")!.textContent!), null, { timeout: 30_000 });
+    assert.match(await text(page, "#no-gpu"), /choose a small model, for instance model5_gw_ae/);
+    assert.equal(await page.locator("#run").isDisabled(), true);
+    await page.locator("#model").selectOption("site:mindgrab");
+    await page.waitForFunction(() => /\[mindgrab\] cannot run without a GPU.*instance model5_gw_ae/.test(
+      document.querySelector("#no-gpu")!.textContent!));
+    assert.equal(await page.locator("#run").isDisabled(), true);
+    await page.locator("#model").selectOption("site:model5_gw_ae"); // 256 voxels a side: long enough to be cancelled
+    await offered(page);
+    await page.locator("#run").click();
+    await page.waitForFunction(() => /^On the CPU/.test(document.querySelector("#step")!.textContent!), null,
+      { timeout: 60_000 });
+    await page.locator("#cancel").click();
+    assert.match(await end(page), /^Cancelled/);
+  });
 
 test("a scan of 256 voxels a side is seen soon, and computing does not hold up the page", { skip }, async (t) => {
   const { page } = await openPage(context, site.url);

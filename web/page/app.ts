@@ -1,8 +1,9 @@
 import type {
-  DeviceReport, LabelEntry, ModelInfo, ModelSource, OpenScan, Segmenter, SegmentOptions, SegmentResult,
+  CpuOffer, DeviceReport, LabelEntry, ModelInfo, ModelSource, OpenScan, Segmenter, SegmentOptions, SegmentResult, SiteModel,
 } from "../src/types.js";
 import { GyrusError } from "../src/errors.js";
 import { clearAlerts, clearNotices, noticeLine, showError } from "./alerts.js";
+import { noGpuText } from "./cpu.js";
 import { byId, bytesText, gridText, secondsText, swatch } from "./dom.js";
 import { showPanel, type Facts } from "./panel.js";
 import { ProgressView } from "./progress.js";
@@ -12,12 +13,18 @@ import type { Viewer } from "./viewer.js";
 // What is open and what runs. One scan, one model, one run at a time; everything that fails says so in one line and
 // leaves the page as it was before.
 
+const kNoDevice = ["device", "device-lost", "unsupported"];
+
 export class App {
   scanName = "";
   result: SegmentResult | null = null;
   private scan: OpenScan["info"] | null = null;
   private model: ModelInfo | null = null;
+  siteModels: SiteModel[] = []; // to name one that the CPU can do
   private device: DeviceReport | null = null;
+  private looking: Promise<void> = Promise.resolve(); // for the device
+  private offer: CpuOffer | null = null; // where there is no device, but a scan and a model
+  private offers = 0;
   private running: AbortController | null = null;
   private opening = 0; // calls under way that open something
   private scanNotices: string[] = [];
@@ -51,17 +58,39 @@ export class App {
     return this.running !== null;
   }
 
-  async findDevice(): Promise<void> {
+  findDevice(): Promise<void> {
+    const look = async () => {
+      try {
+        this.device = await this.segmenter.device();
+      } catch (error) {
+        this.fail(error);
+      }
+    };
+    this.looking = look();
+    return this.findOffer();
+  }
+
+  // Where there is no GPU: what the CPU can do with scan and model. Again whenever one of them changes.
+  async findOffer(): Promise<void> {
+    const mine = ++this.offers;
+    this.offer = null;
+    this.refresh();
+    await this.looking;
+    this.refresh();
+    if (this.device?.available !== false || !this.scan || !this.model) return;
     try {
-      this.device = await this.segmenter.device();
-      if (!this.device.available)
-        noticeLine(`${this.device.why}. ` +
-          "WebGPU is in Chrome and Edge 113 or later (Windows, macOS, ChromeOS, Android), Safari 26 or " +
-          "later, and Firefox 141 or later on Windows. Scans can be looked at here all the same.");
+      const offer = await this.segmenter.cpuOffer({ conform: byId<HTMLInputElement>("conform").checked });
+      if (mine === this.offers) this.offer = offer;
     } catch (error) {
       this.fail(error);
     }
     this.refresh();
+  }
+
+  // The voxels that the network sees.
+  private get voxels(): number {
+    const [x, y, z] = this.scan && !byId<HTMLInputElement>("conform").checked ? this.scan.dims : [256, 256, 256];
+    return x * y * z;
   }
 
   fail(error: unknown): void {
@@ -97,6 +126,7 @@ export class App {
     byId("scan-info").textContent = scan
       ? `${this.scanName}: ${gridText(scan.dims, scan.spacing)}`
       : "None yet.";
+    await this.findOffer();
     this.maybeRun();
   }
 
@@ -113,6 +143,7 @@ export class App {
         `${this.model.parameters.toLocaleString("en")} parameters` +
         (this.model.licence ? `, ${this.model.licence}` : "")
       : "";
+    await this.findOffer();
     this.maybeRun();
     return worked;
   }
@@ -134,9 +165,13 @@ export class App {
   }
 
   private maybeRun(): void {
-    if (this.scan && this.model && !this.running && !this.result) byId("status").textContent = "Ready.";
-    if (byId<HTMLInputElement>("at-once").checked && this.scan && this.model && !this.result && !this.running)
-      void this.run();
+    if (!this.canRun || this.running || this.result) return;
+    byId("status").textContent = "Ready.";
+    if (byId<HTMLInputElement>("at-once").checked) void this.run();
+  }
+
+  private get canRun(): boolean {
+    return this.scan !== null && this.model !== null && (this.device?.available !== false || this.offer?.possible === true);
   }
 
   private options(signal: AbortSignal): SegmentOptions {
@@ -145,7 +180,8 @@ export class App {
     return {
       precision: value("precision") as SegmentOptions["precision"],
       normalize: value("normalize") || this.model?.normalize || "minmax",
-      conform: checked("conform"), largestComponent: checked("largest"), fillHoles: checked("fill"), signal,
+      conform: checked("conform"), largestComponent: checked("largest"), fillHoles: checked("fill"),
+      cpu: this.device?.available === false, signal,
       onProgress: (stage, progress) => this.progress.show(stage, progress),
       onNotice: (notice) => {
         this.notices.push(notice);
@@ -155,7 +191,7 @@ export class App {
   }
 
   async run(): Promise<void> {
-    if (!this.free("starting another") || !this.scan || !this.model || this.device?.available === false) return;
+    if (!this.free("starting another") || !this.canRun) return;
     clearAlerts();
     this.running = new AbortController();
     this.forgetResult();
@@ -173,12 +209,15 @@ export class App {
         noticeLine(notice);
       }
       const { plan, seconds } = result;
-      last = `Done in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)} on the device.`;
+      last = result.onCpu
+        ? `Done on the CPU in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)}.`
+        : `Done in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)} on the device.`;
     } catch (error) {
       const cancelled = error instanceof GyrusError && error.code === "cancelled";
       last = cancelled ? "Cancelled." : "Failed; see the message above.";
       this.forgetResult();
       this.fail(error);
+      if (error instanceof GyrusError && kNoDevice.includes(error.code)) void this.findDevice(); // is there one still?
     }
     this.running = null;
     this.progress.end(last);
@@ -213,8 +252,12 @@ export class App {
 
   private refresh(): void {
     const run = byId<HTMLButtonElement>("run");
-    run.disabled = !this.scan || !this.model || this.opening > 0 || this.busy || this.device?.available === false;
-    run.textContent = this.busy ? "Segmenting…" : "Segment";
+    const onCpu = this.device?.available === false;
+    run.disabled = !this.canRun || this.opening > 0 || this.busy;
+    run.textContent = this.busy ? "Segmenting…" : onCpu && this.canRun ? "Segment on the CPU" : "Segment";
+    byId("no-gpu").hidden = !onCpu;
+    if (this.device && onCpu)
+      byId("no-gpu").textContent = noGpuText(this.device, this.offer, this.siteModels, this.voxels);
     byId("cancel").hidden = !this.busy;
     byId("results").hidden = !this.result;
     byId<HTMLInputElement>("opacity").disabled = !this.result;

@@ -1,5 +1,3 @@
-import { checkSize } from "./files.js";
-
 // DICOM to NIfTI through dcm2niix, in a worker of its own. Loaded on the first folder.
 
 interface Converter {
@@ -20,7 +18,6 @@ export async function convertDicom(files: File[]): Promise<{ file: File; others:
     const scans = made.filter((file) => /\.nii(\.gz)?$/i.test(file.name)).sort((a, b) => b.size - a.size);
     const file = scans[0];
     if (!file) throw new Error(`No volume could be made of these ${files.length} DICOM files.`);
-    checkSize(file);
     return { file, others: scans.length - 1 };
   } finally {
     converter.worker?.terminate();

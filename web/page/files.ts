@@ -1,12 +1,10 @@
-import { bytesText } from "./dom.js";
+import { checkFileSize } from "../src/gzip.js";
 
 // What was dropped or picked: a scan, a folder of DICOM, or neither.
 
-// Beyond this a scan does not fit the memory that a page gets, with its copies on the way.
-export const kMostBytes = 1024 ** 3;
-
 export type Picked = { kind: "scan"; file: File } | { kind: "dicom"; files: File[] };
 
+const kMostDicomBytes = 2 ** 31; // several series, of which one is opened; the converter holds them all
 const kScan = /\.(nii|mgh|mgz)(\.gz)?$/i;
 const kNoScan = /\.(png|jpe?g|gif|webp|tiff?|pdf|txt|csv|tsv|json|zip|html?|md|docx?|xlsx?|pth|bin|safetensors)$/i;
 
@@ -16,12 +14,15 @@ async function isDicom(file: File): Promise<boolean> {
   return String.fromCharCode(...head) === "DICM";
 }
 
-export function checkSize(file: File): void {
+// The bytes of a scan. Looks at the size first: a file that is too large would take the page's memory.
+export async function readScan(file: File): Promise<ArrayBuffer> {
+  checkSize(file);
+  return file.arrayBuffer();
+}
+
+function checkSize(file: File): void {
   if (file.size === 0) throw new Error(`${file.name} is empty.`);
-  if (file.size > kMostBytes)
-    throw new Error(
-      `${file.name} has ${bytesText(file.size)}; this page takes scans up to ${bytesText(kMostBytes)}. ` +
-      "Take one volume out of it, or use the command line.");
+  checkFileSize(file.name, file.size);
 }
 
 export async function classify(files: File[]): Promise<Picked> {
@@ -36,7 +37,10 @@ export async function classify(files: File[]): Promise<Picked> {
   if (scans.length > 1) throw new Error(`${scans.length} scans were dropped; this page takes one at a time.`);
   const dicom = [];
   for (const file of seen) if (!kNoScan.test(file.name) && (await isDicom(file))) dicom.push(file);
-  if (dicom.length > 0) return { kind: "dicom", files: dicom };
+  if (dicom.length > 0) {
+    checkFileSize("DICOM files", dicom.reduce((sum, file) => sum + file.size, 0), kMostDicomBytes);
+    return { kind: "dicom", files: dicom };
+  }
   if (seen.length === 1) {
     checkSize(first);
     if (kNoScan.test(first.name))

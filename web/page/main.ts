@@ -3,7 +3,7 @@ import type { ModelSource, Segmenter, SiteModel } from "../src/types.js";
 import { App } from "./app.js";
 import { leaveDemo, openDemo, siteDemo } from "./demo.js";
 import { byId } from "./dom.js";
-import { classify, droppedFiles } from "./files.js";
+import { classify, droppedFiles, readScan } from "./files.js";
 import { folderSource, showOpened, siteModels, siteSource, urlSource } from "./models.js";
 import { diagnostics } from "./panel.js";
 import { wireSaves } from "./saves.js";
@@ -20,11 +20,11 @@ function openFiles(list: () => Promise<File[]>): void {
   leaveDemo();
   void app.openScan(async () => {
     const picked = await classify(await list());
-    if (picked.kind === "scan") return { name: picked.file.name, bytes: await picked.file.arrayBuffer() };
+    if (picked.kind === "scan") return { name: picked.file.name, bytes: await readScan(picked.file) };
     const { convertDicom } = await import("./dicom.js");
     const { file, others } = await convertDicom(picked.files);
     const note = others > 0 ? `The folder holds ${others + 1} series; the largest was opened.` : undefined;
-    return { name: file.name, bytes: await file.arrayBuffer(), note };
+    return { name: file.name, bytes: await readScan(file), note };
   });
 }
 
@@ -120,6 +120,7 @@ function wireKeys(): void {
 function wireRun(): void {
   byId("run").addEventListener("click", () => void app.run());
   byId("cancel").addEventListener("click", () => app.cancel());
+  byId("conform").addEventListener("change", () => void app.findOffer());
   const copy = byId<HTMLButtonElement>("copy");
   copy.addEventListener("click", () => {
     const said = (text: string) => {
@@ -138,6 +139,7 @@ async function start(): Promise<void> {
   wireSaves(app, segmenter);
   void app.findDevice();
   const [models, demo] = await Promise.all([siteModels(), siteDemo()]);
+  app.siteModels = models;
   wireModel(models);
   if (demo) {
     const button = byId("demo");

@@ -1,9 +1,9 @@
+import { checkFileSize } from "../src/gzip.js";
 import type { ModelSource, NamedBytes, SiteModel } from "../src/types.js";
 import { bytesText, byId, element } from "./dom.js";
 
 // Where models come from: the site's list, a folder on this computer, an address.
 
-const kMostModelBytes = 1024 ** 3;
 // What the importer looks at (docs/models.md); the rest of a folder is not read.
 const kModelFile = /(\.(json|pth|pt|ckpt|bin|safetensors)|^[^.]+)$/i;
 
@@ -69,8 +69,7 @@ export async function folderSource(files: File[]): Promise<ModelSource> {
   if (wanted.length === 0)
     throw new Error(`The folder ${name} holds no model: expected model.json with its weights beside it.`);
   const total = wanted.reduce((sum, file) => sum + file.size, 0);
-  if (total > kMostModelBytes)
-    throw new Error(`The folder ${name} holds ${bytesText(total)}; that is no model for a page.`);
+  checkFileSize(`the folder ${name}`, total);
   const read: NamedBytes[] = [];
   for (const file of wanted) read.push({ name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) });
   return { kind: "files", name, files: read };

@@ -30,10 +30,11 @@ function rows(facts: Facts): [string, string][] {
   }
   if (result) {
     const { plan, seconds } = result;
-    out.push(["Runs on", result.onCpu ? "the CPU (no WebGPU)" : "the GPU"]);
+    out.push(["Runs on", result.onCpu ? "the CPU (no GPU for this page)" : "the GPU"]);
     out.push(["Precision", `${plan.precision}: ${plan.why}`]);
     out.push(["Plan memory", bytesText(plan.peakBytes)]);
-    out.push(["Plan", `${plan.steps} steps, ${plan.kernels} kernels, ${(plan.flops / 1e9).toFixed(1)} GFLOP`]);
+    const parts = result.onCpu ? `${plan.steps} layers` : `${plan.steps} steps, ${plan.kernels} kernels`;
+    out.push(["Plan", `${parts}, ${(plan.flops / 1e9).toFixed(1)} GFLOP`]);
     const gpu = seconds.gpu === null ? "" : ` (GPU ${secondsText(seconds.gpu)})`;
     out.push(["Time", `compile ${secondsText(seconds.compile)}, run ${secondsText(seconds.run)}${gpu}, ` +
       `in all ${secondsText(seconds.total)}`]);
@@ -55,7 +56,7 @@ export function showPanel(facts: Facts): void {
   const line = byId("device-line");
   if (!facts.device) return;
   line.textContent = facts.device.available
-    ? `GPU: ${facts.device.adapter}${facts.device.software ? " (software, slow)" : ""}` : "No WebGPU here";
+    ? `GPU: ${facts.device.adapter}${facts.device.software ? " (software, slow)" : ""}` : "No GPU for this page: small models run on the CPU";
 }
 
 export function diagnostics(facts: Facts): string {

@@ -2,16 +2,18 @@
 // those of the command line: conform, normalise, run, clean, restore, report.
 
 import { Compiler, type Model, type Volume } from "./compiler.js";
-import { describeDevice } from "./device.js";
+import { cpuOffer, cpuRate, runOnCpu } from "./cpu.js";
 import { GyrusError } from "./errors.js";
 import { fetchModel } from "./model-files.js";
 import { Runner, stage, type Watch } from "./runner.js";
-import type { DeviceReport, ModelInfo, ModelSource, OpenScan, SegmentOptions, SegmentResult } from "./types.js";
+import type { CpuOffer, DeviceReport, ModelInfo, ModelSource, OpenScan, SegmentOptions, SegmentResult } from "./types.js";
 
 // Lets messages in, a cancellation for one, between steps that block.
 function breathe(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }
+
+const conformedDims: [number, number, number] = [256, 256, 256];
 
 export class Desk {
   readonly runner = new Runner();
@@ -22,6 +24,7 @@ export class Desk {
   #conformed: Volume | null = null;
   #model: Model | null = null;
   #modelKey = 0;
+  #cpuRate: Promise<number> | null = null; // of the model
   #labels: Volume | null = null; // on the scan's grid, for brain()
 
   constructor(wasm: URL) {
@@ -38,7 +41,7 @@ export class Desk {
 
   async device(): Promise<DeviceReport> {
     void this.#open().catch(() => {}); // while the person looks for a scan
-    return this.runner.device?.report ?? describeDevice();
+    return this.runner.describe();
   }
 
   // The scan that was open stays where the new one cannot be read.
@@ -74,6 +77,7 @@ export class Desk {
     this.runner.drop();
     this.#model = model;
     ++this.#modelKey;
+    this.#cpuRate = null;
     return model.info;
   }
 
@@ -89,12 +93,22 @@ export class Desk {
     return this.#scan;
   }
 
+  #needModel(): Model {
+    if (!this.#model) throw new GyrusError("invalid-input", "[model] none is open; choose one first");
+    return this.#model;
+  }
+
+  async cpuOffer(conform: boolean): Promise<CpuOffer> {
+    const model = this.#needModel();
+    const spatial = conform ? conformedDims : this.#need().info.dims;
+    return cpuOffer(model, spatial, () => (this.#cpuRate ??= cpuRate(model)));
+  }
+
   async segment(options: SegmentOptions, watch: Watch): Promise<SegmentResult> {
     const begin = performance.now();
     const compiler = await this.#open();
     const scan = this.#need();
-    const model = this.#model;
-    if (!model) throw new GyrusError("invalid-input", "[model] none is open; choose one first");
+    const model = this.#needModel();
     const notices: string[] = [];
     const notice = (line: string) => {
       notices.push(line);
@@ -110,12 +124,13 @@ export class Desk {
     if (input !== scan) notices.push(...input.info.notices);
     await step("Normalising");
     const image = input.tensor(options.normalize);
-    const { result, facts, compileMs } =
-      await this.runner.run(model, String(this.#modelKey), image, options.precision, { ...watch, notice });
+    const watched = { ...watch, notice };
+    const { result, facts, compileMs } = options.cpu ? await runOnCpu(model, image, watched)
+      : await this.runner.run(model, String(this.#modelKey), image, options.precision, watched);
     await step("Cleaning and restoring");
     const labels = result.outputs.labels;
     if (!labels) throw new GyrusError("invalid-model", "[plan] has no output named labels");
-    refuseEmpty(labels.data, model.info.name);
+    refuseEmpty(labels.data, model.info.name, options.cpu === true);
     const { seen, native } = compiler.finish(scan, input, labels, options);
     try {
       await step("Measuring");
@@ -127,7 +142,7 @@ export class Desk {
           compile: compileMs / 1000, run: result.wallMs / 1000, gpu: result.gpuMs === null ? null : result.gpuMs / 1000,
           total: (performance.now() - begin) / 1000,
         },
-        notices, device: await this.device(), onCpu: false,
+        notices, device: await this.device(), onCpu: options.cpu === true,
       };
       this.#labels?.close();
       this.#labels = native;
@@ -158,8 +173,9 @@ export class Desk {
 }
 
 // A device that computes nothing gives zeros without an error: nothing but background is never a success.
-function refuseEmpty(labels: Uint8Array, model: string): void {
+function refuseEmpty(labels: Uint8Array, model: string, onCpu: boolean): void {
   if (labels.some((value) => value !== 0)) return;
   throw new GyrusError("device", `[${model}] found no label in the whole scan: this is no head as the model knows ` +
-    "them, its intensities are not as the model wants them, or the GPU failed; try another precision or model");
+    `them, its intensities are not as the model wants them${onCpu ? "" : ", or the GPU failed"}; ` +
+    `try ${onCpu ? "other settings" : "another precision"} or another model`);
 }

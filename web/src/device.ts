@@ -107,7 +107,12 @@ export async function describeDevice(request: DeviceRequest = {}): Promise<Devic
     const adapter = await requestAdapter(request);
     return report(adapter, adapter.limits);
   } catch (error) {
-    const why = (error as Error).message.replace(/^\[device\] /, "");
-    return { available: false, why, adapter: "", software: false, features: [], limits: {} };
+    return noDevice(error);
   }
+}
+
+/** The report of a device that could not be had, for this reason. */
+export function noDevice(reason: unknown): DeviceReport {
+  const why = (reason as Error).message.replace(/^\[device\] /, "");
+  return { available: false, why, adapter: "", software: false, features: [], limits: {} };
 }

@@ -1,6 +1,7 @@
 // A model's files from an address. What was read once is kept in Cache Storage, for when there is no network.
 
 import { GyrusError } from "./errors.js";
+import { checkFileSize } from "./gzip.js";
 import type { NamedBytes } from "./types.js";
 
 const cacheName = "gyrus-models";
@@ -30,6 +31,7 @@ async function get(url: string): Promise<Uint8Array | null> {
       "or the host does not allow other sites to read its files (CORS)");
   }
   if (answer.status === 404 || answer.status === 403) return null;
+  checkFileSize(url, Number(answer.headers.get("content-length") ?? 0));
   if (!answer.ok) throw new GyrusError("io", `[${url}] could not be read: ${answer.status} ${answer.statusText}`);
   await cache?.put(url, answer.clone()).catch(() => {}); // a full disk does not stop the run
   return new Uint8Array(await answer.arrayBuffer());

@@ -1,4 +1,4 @@
-// Which precision a device gets where the person leaves it open.
+// Which plan a device gets where the person leaves the precision open.
 
 import type { DeviceReport, Precision } from "./types.js";
 
@@ -12,7 +12,7 @@ export interface Host {
 }
 
 export function host(): Host {
-  const { userAgent, deviceMemory, userAgentData } = globalThis.navigator as Navigator & {
+  const { userAgent, deviceMemory, userAgentData } = (globalThis.navigator ?? {}) as Navigator & {
     deviceMemory?: number;
     userAgentData?: { mobile?: boolean };
   };
@@ -26,7 +26,8 @@ export function host(): Host {
  *  - phones end pages that take much more than a gigabyte;
  *  - an adapter with no more than WebGPU's default limits (bindings of 128 MiB, buffers of 256 MiB) is small or old;
  *  - with 4 GiB or less in the machine, an integrated GPU shares them with everything else: half;
- *  - others have 4 GiB or more, and the browser and the desktop use some of it.
+ *  - others have 4 GiB or more, or share the machine's memory. Where that is too much all the same, a refused
+ *    allocation says so, and a smaller plan is tried.
  */
 export function likelyBytes(device: DeviceReport, around: Host): { bytes: number; because: string } {
   const { maxStorageBufferBindingSize: binding = 0, maxBufferSize: buffer = 0 } = device.limits;
@@ -35,17 +36,42 @@ export function likelyBytes(device: DeviceReport, around: Host): { bytes: number
     return { bytes: 1.5 * GiB, because: "the GPU offers only WebGPU's smallest limits" };
   if (around.memoryGiB !== null && around.memoryGiB <= 4)
     return { bytes: (around.memoryGiB / 2) * GiB, because: `the machine has about ${around.memoryGiB} GiB of memory` };
-  return { bytes: 3 * GiB, because: "most GPUs have 4 GiB or share the machine's memory" };
+  return { bytes: 4 * GiB, because: "many GPUs have no more, or share the machine's memory" };
 }
 
-/** f32 where the f32 plan fits what the device is likely to give, else f16. */
-export function choosePrecision(
-  f32Bytes: number, device: DeviceReport, around: Host = host(),
-): { precision: Precision; why: string } {
+export interface Choice {
+  precision: Precision;
+  small: boolean; // for WebGPU's default limits, not for the device's own
+  why: string;
+  notice: string; // what to tell the person; empty for the plan that anyone would expect
+}
+
+/**
+ * The plan in f32 where it is likely to fit; else the one for WebGPU's default limits, whose smaller buffers make it
+ * need less and take about 1.2 times as long; else f16. Bytes are null where no such plan exists.
+ */
+export function choosePlan(
+  f32Bytes: number | null, smallBytes: () => number | null, device: DeviceReport, around: Host = host(),
+): Choice {
+  if (f32Bytes === null) {
+    const why = "no plan in f32 keeps this GPU's limits";
+    return { precision: "f16", small: false, why, notice: `Storing feature maps in f16: ${why}.` };
+  }
   const { bytes, because } = likelyBytes(device, around);
-  const size = f32Bytes < GiB ? `${Math.ceil(f32Bytes / MiB)} MiB` : `${(f32Bytes / GiB).toFixed(2)} GiB`;
-  const plan = `the plan in f32 needs ${size}`;
   const likely = `${(bytes / GiB).toFixed(1)} GiB`;
-  if (f32Bytes <= bytes) return { precision: "f32", why: `${plan}, and ${likely} are likely to be there` };
-  return { precision: "f16", why: `${plan}, and more than ${likely} is not to be counted on: ${because}` };
+  const plan = `the plan in f32 needs ${size(f32Bytes)}`;
+  if (f32Bytes <= bytes)
+    return { precision: "f32", small: false, why: `${plan}, and ${likely} are likely to be there`, notice: "" };
+  const limit = `more than ${likely} is not to be counted on: ${because}`;
+  const small = smallBytes();
+  if (small !== null && small <= bytes) {
+    const why = `${plan} (${size(small)} for WebGPU's default limits, a little slower), and ${limit}`;
+    return { precision: "f32", small: true, why, notice: `Planned for WebGPU's default limits: ${why}.` };
+  }
+  const why = `${plan}, and ${limit}`;
+  return { precision: "f16", small: false, why, notice: `Storing feature maps in f16: ${why}.` };
+}
+
+function size(bytes: number): string {
+  return bytes < GiB ? `${Math.ceil(bytes / MiB)} MiB` : `${(bytes / GiB).toFixed(2)} GiB`;
 }

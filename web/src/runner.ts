@@ -2,12 +2,14 @@
 // where the device gives less than it said.
 
 import type { ImageTensor, Model } from "./compiler.js";
-import { requestDevice, type OpenDevice } from "./device.js";
+import { noDevice, requestDevice, type OpenDevice } from "./device.js";
 import { GyrusError } from "./errors.js";
 import { parsePlan, type Plan } from "./plan.js";
-import { choosePrecision } from "./precision.js";
+import { choosePlan, host, type Host } from "./precision.js";
 import { RecoveringExecutor } from "./recovering.js";
-import type { CompiledPlan, PlanLimits, PlanRequest, Precision, Progress, RunResult, SegmentOptions } from "./types.js";
+import type {
+  CompiledPlan, DeviceReport, PlanLimits, PlanRequest, Precision, Progress, RunResult, SegmentOptions,
+} from "./types.js";
 
 /** WebGPU's default limits, which every device has: those that a failed allocation may have to do with. */
 const defaultLimits: Partial<PlanLimits> = { maxBufferSize: 256 * 2 ** 20, maxStorageBufferBindingSize: 128 * 2 ** 20 };
@@ -33,7 +35,7 @@ interface Loaded {
   executor: RecoveringExecutor;
 }
 
-/** One try: a plan in this precision, for the device's own limits or for the defaults. */
+/** One try: a plan in this precision, for the device's own limits or (small) for the defaults. */
 interface Attempt {
   precision: Precision;
   small: boolean;
@@ -47,11 +49,18 @@ export function stage(progress: Watch["progress"], name: string): void {
 export class Runner {
   /** For tests: so many attempts to load a plan fail as if memory had run out. */
   refusals = 0;
+  #request: () => Promise<OpenDevice>;
+  #host: Host;
   #open: OpenDevice | null = null;
   #loaded: Loaded | null = null;
   #fits: { key: string; attempt: Attempt } | null = null; // what was left after larger plans failed
   #watch: Watch | null = null; // of the run under way
   #planned: { key: string; compiled: CompiledPlan } | null = null; // the last plan that was not loaded yet
+
+  constructor(request: () => Promise<OpenDevice> = requestDevice, around = host()) {
+    this.#request = request;
+    this.#host = around;
+  }
 
   get device(): OpenDevice | null {
     return this.#open;
@@ -60,11 +69,20 @@ export class Runner {
   /** Opens the device anew where there is none or it was lost. */
   async openDevice(): Promise<OpenDevice> {
     if (this.#open) return this.#open;
-    const open = await requestDevice();
+    const open = await this.#request();
     void open.device.lost.then(() => {
       if (this.#open === open) this.#open = null;
     });
     return (this.#open = open);
+  }
+
+  /** The device, opened to see that it can be, or why there is none. Never throws. */
+  async describe(): Promise<DeviceReport> {
+    try {
+      return (await this.openDevice()).report;
+    } catch (error) {
+      return noDevice(error);
+    }
   }
 
   /** Frees the plan on the device: another model, or no use for it. */
@@ -99,7 +117,7 @@ export class Runner {
       if (!next || tries >= 3)
         throw new GyrusError(last.code, `${last.message}; no smaller plan is left to try: close other tabs and ` +
           "programs that use the GPU, or take a smaller model");
-      const failed = last.code === "device-lost" ? "was lost again with" : "did not give the memory for";
+      const failed = last.code === "device-lost" ? "was lost with" : "did not give the memory for";
       watch.notice(`The GPU ${failed} ${name(attempt)}; trying ${name(next)}.`);
       this.#fits = { key: fitKey(modelKey, image, wish), attempt: next };
       attempt = next;
@@ -114,18 +132,25 @@ export class Runner {
     if (wish !== "auto") return { precision: wish, small: false, why: "chosen in the settings" };
     const { limits, report } = await this.openDevice();
     stage(watch.progress, "Planning");
-    let choice: { precision: Precision; why: string };
+    const request = planRequest(image, "f32", limits, report.software);
+    const smaller = { ...request, limits: capped(limits, defaultLimits) };
+    const loaded = this.#loaded;
+    for (const [small, one] of [[false, request], [true, smaller]] as const)
+      if (loaded?.key === keyOf(modelKey, one)) return { precision: "f32", small, why: loaded.facts.why };
+    const bytes = (one: PlanRequest) => this.#bytes(model, modelKey, one);
+    const choice = choosePlan(bytes(request), () => bytes(smaller), report, this.#host);
+    if (choice.notice) watch.notice(choice.notice);
+    return choice;
+  }
+
+  // What a plan needs; null where none keeps the limits.
+  #bytes(model: Model, modelKey: string, request: PlanRequest): number | null {
     try {
-      const request = planRequest(image, "f32", limits, report.software);
-      if (this.#loaded?.key === keyOf(modelKey, request))
-        return { precision: "f32", small: false, why: this.#loaded.facts.why };
-      choice = choosePrecision(this.#plan(model, modelKey, request).peakBytes, report);
+      return this.#plan(model, modelKey, request).peakBytes;
     } catch (error) {
-      if (!(error instanceof GyrusError) || error.code !== "over-limits") throw error;
-      choice = { precision: "f16", why: "no plan in f32 keeps this GPU's limits" };
+      if (error instanceof GyrusError && error.code === "over-limits") return null;
+      throw error;
     }
-    if (choice.precision === "f16") watch.notice(`Storing feature maps in f16: ${choice.why}.`);
-    return { ...choice, small: false };
   }
 
   #plan(model: Model, modelKey: string, request: PlanRequest): CompiledPlan {

@@ -2,11 +2,11 @@
 
 import { GyrusError, type ErrorCode } from "./errors.js";
 import type {
-  DeviceReport, ModelInfo, ModelSource, OpenScan, Progress, Segmenter, SegmentOptions, SegmentResult,
+  CpuOffer, DeviceReport, ModelInfo, ModelSource, OpenScan, Progress, Segmenter, SegmentOptions, SegmentResult,
 } from "./types.js";
 
 export type Method =
-  | "device" | "openScan" | "openModel" | "segment" | "brain"
+  | "device" | "openScan" | "openModel" | "cpuOffer" | "segment" | "brain"
   | "debugLoseDevice" | "debugRefuseMemory";
 
 export type Request = { id: number; method: Method; args: unknown[] } | { id: number; cancel: true };
@@ -47,6 +47,10 @@ export class WorkerSegmenter implements Segmenter {
 
   openModel(source: ModelSource): Promise<ModelInfo> {
     return this.#call("openModel", [source]);
+  }
+
+  cpuOffer(options: Pick<SegmentOptions, "conform">): Promise<CpuOffer> {
+    return this.#call("cpuOffer", [options]);
   }
 
   segment(options: SegmentOptions): Promise<SegmentResult> {

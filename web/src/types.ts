@@ -175,9 +175,19 @@ export interface SegmentOptions {
   conform: boolean; // to 256³ at 1 mm, unless the scan is already so; false: the scan's own grid
   largestComponent: boolean; // as the command line's option does
   fillHoles: boolean;
+  cpu?: boolean; // without a GPU: for networks that cpuOffer() says are small enough
   signal?: AbortSignal;
   onProgress?: (stage: string, progress: Progress) => void;
   onNotice?: (line: string) => void; // decisions made for the person: f16 chosen, a smaller plan, a new device
+}
+
+// Whether the open model may run on the CPU for the open scan.
+export interface CpuOffer {
+  possible: boolean;
+  flops: number; // this and seconds: 0 where the network cannot run there at all
+  mostFlops: number; // that the CPU is used for
+  seconds: number; // a guess from half a second of the network on this machine
+  why: string; // where not possible
 }
 
 export interface OpenScan {
@@ -203,6 +213,7 @@ export interface Segmenter {
   // Bytes of a NIfTI or MGH/MGZ file, gzip or not; resolves with what was read and a NIfTI to show.
   openScan(name: string, bytes: ArrayBuffer): Promise<OpenScan>;
   openModel(source: ModelSource): Promise<ModelInfo>;
+  cpuOffer(options: Pick<SegmentOptions, "conform">): Promise<CpuOffer>;
   segment(options: SegmentOptions): Promise<SegmentResult>;
   // The scan with everything outside the labels set to zero, as the command line's brain output: a NIfTI file.
   brain(): Promise<Uint8Array>;

@@ -29,6 +29,7 @@ function perform(id: number, method: string, args: unknown[], signal: AbortSigna
     case "device": return desk.device();
     case "openScan": return desk.openScan(args[0] as string, args[1] as ArrayBuffer).then(ahead);
     case "openModel": return desk.openModel(args[0] as ModelSource);
+    case "cpuOffer": return desk.cpuOffer((args[0] as SegmentOptions).conform);
     case "brain": return desk.brain();
     case "segment":
       return desk.segment(args[0] as SegmentOptions, {
