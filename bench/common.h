@@ -54,6 +54,64 @@ inline PlanOptions plan_options(const Device& device) {
   return is_software(device) ? software_options() : PlanOptions{};
 }
 
+// A plan of one dispatch of `kernel` over buffers of `bytes` each, the last of them the output.
+inline Plan one_dispatch(PlanKernel kernel, size_t buffers, uint64_t bytes, uint32_t groups, double flops,
+                         double traffic) {
+  Plan plan;
+  plan.precision = "f32";
+  for (size_t i = 0; i < buffers; ++i) plan.buffers.push_back({cat("data", i), bytes, BufferKind::Storage, 0});
+  Dispatch dispatch;
+  for (size_t i = 0; i < buffers; ++i) dispatch.bindings.push_back({static_cast<uint32_t>(i), 0, bytes});
+  dispatch.groups = {groups, 1, 1};
+  dispatch.label = kernel.name;
+  dispatch.flops = flops;
+  dispatch.bytes = traffic;
+  plan.kernels = {std::move(kernel)};
+  plan.steps = {Clear{{0, 0, bytes}}, dispatch};
+  const uint64_t shown = 4096;
+  plan.outputs = {
+      {"out", DType::F32, {static_cast<int64_t>(shown / 4)}, {{0, {static_cast<uint32_t>(buffers - 1), 0, shown}}}}};
+  return plan;
+}
+
+// Sixteen chains of vec4 multiply-adds in every thread.
+inline Plan fma_plan(bool software) {
+  const uint32_t rounds = software ? 256 : 2048;
+  const uint32_t groups = software ? 64 : 8192;
+  PlanKernel kernel;
+  kernel.name = "fma";
+  kernel.workgroup_size = {256, 1, 1};
+  kernel.bindings = {BindingKind::ReadWriteStorage};
+  std::string start, body, sum;
+  for (int i = 0; i < 16; ++i) {
+    start += cat("  var x", i, " = vec4<f32>(f32(id.x) * 0.", i + 10, ");\n");
+    body += cat("    x", i, " = fma(x", i, ", vec4<f32>(0.9990234375), b);\n");
+    sum += cat(i ? " + x" : "x", i);
+  }
+  kernel.wgsl = cat("@group(0) @binding(0) var<storage, read_write> data: array<vec4<f32>>;\n",
+                    "@compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3u) {\n",
+                    "  let b = vec4<f32>(0.001) + data[1];\n", start, "  for (var i = 0u; i < ", rounds, "u; i++) {\n",
+                    body, "  }\n  if (id.x == 0xFFFFFFFFu) { data[2] = ", sum, "; }\n", "  if (all(", sum,
+                    " == vec4<f32>(7.5))) { data[3] = vec4<f32>(1.0); }\n}\n");
+  const double flops = 256.0 * groups * rounds * 16 * 4 * 2;
+  return one_dispatch(std::move(kernel), 1, 4096, groups, flops, 0);
+}
+
+// Keeps the GPU busy for a while before something is measured: one that idled, because kernels were compiled or inputs
+// uploaded, is not at its full clock.
+class WarmUp {
+ public:
+  explicit WarmUp(const Device& device) : software_(is_software(device)), executor_(device, fma_plan(software_)) {}
+
+  void run() {
+    for (double busy = 0; !software_ && busy < 0.2;) busy += executor_.run({}).profile.gpu_seconds;
+  }
+
+ private:
+  bool software_;
+  Executor executor_;
+};
+
 inline nlohmann::json report_of(const Device& device) {
   nlohmann::json report = {{"device", device.adapter().name}, {"driver", device.adapter().driver}};
   report["results"] = nlohmann::json::array();

@@ -4,7 +4,7 @@
 //          [--repeat N] [--profile] [--json FILE]
 //   models --adapter      prints the adapter that would be used as JSON
 // MODELS_DIR/NAME holds a model; DIR/labels_NAME_*.u8.gz its labels, x fastest. Times are of the network and its argmax
-// on the GPU, without transfers: the median, least and most of N runs after half a second of others.
+// on the GPU, without transfers: the median, least and most of N runs each after the card was warmed up.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "common.h"
 #include "core/error.h"
 #include "core/limits.h"
 #include "engine/network.h"
@@ -185,11 +186,10 @@ Measurement measure(const Device& device, const Model& model, const Arguments& a
     fail(ErrorCode::Device, m.model, "allocated memory is not what was planned");
   std::vector<double> times;
   RunResult result = executor.run(inputs);
-  // A card that was idle while kernels were compiled takes a while to its full clock.
-  const auto warm = std::chrono::steady_clock::now();
-  while (a.repeat > 0 && std::chrono::steady_clock::now() - warm < std::chrono::milliseconds(500)) executor.run(inputs);
+  bench::WarmUp warm_up(device);
   if (a.repeat == 0) times.push_back(result.profile.gpu_seconds * 1e3);
   for (int r = 0; r < a.repeat; ++r) {
+    warm_up.run();
     result = executor.run(inputs);
     times.push_back(result.profile.gpu_seconds * 1e3);
   }
