@@ -323,7 +323,7 @@ for (const [what, spoil, message] of noGpu)
     await ready(page);
     await openScan(page, "crop.nii", crop48());
     await offered(page);
-    assert.match(await text(page, "#no-gpu"), /CPU can run this model: 1\.2 GFLOP, about (a second|\d+ s) on this machine/);
+    assert.match(await text(page, "#no-gpu"), /CPU can run this model: 1\.2 GFLOP, about (a second|\d+ s) on this/);
     await segment(page);
     assert.match(await text(page, "#status"), /^Done on the CPU in/);
     assert.match(await text(page, "#facts"), /Runs onthe CPU/);
@@ -337,7 +337,14 @@ for (const [what, spoil, message] of noGpu)
     assert.deepEqual(said.filter((line) => !/adapter|WebGPU/i.test(line)), []);
   });
 
-test("what is too large for the CPU, or not for it, names a model that is; a run there can be cancelled", { skip: noLarge },
+test("the example runs without a GPU", { skip: noDemo }, async (t) => {
+  const { page } = await openWithoutGpu(t, "");
+  await page.locator("#demo").click();
+  assert.match(await end(page), /^Done on the CPU/, await text(page, "#alerts"));
+  assert.equal(await page.locator("#labels tbody tr").count(), 5);
+});
+
+test("models that are not for the CPU name one that is; a run there can be cancelled", { skip: noLarge },
   async (t) => {
     const own = await Site.open({ model11_gw_ae: join(DATA, "models/model11_gw_ae"), mindgrab, model5_gw_ae: model });
     t.after(() => own.close());

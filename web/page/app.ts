@@ -1,5 +1,6 @@
 import type {
-  CpuOffer, DeviceReport, LabelEntry, ModelInfo, ModelSource, OpenScan, Segmenter, SegmentOptions, SegmentResult, SiteModel,
+  CpuOffer, DeviceReport, LabelEntry, ModelInfo, ModelSource, OpenScan, Segmenter, SegmentOptions, SegmentResult,
+  SiteModel,
 } from "../src/types.js";
 import { GyrusError } from "../src/errors.js";
 import { clearAlerts, clearNotices, noticeLine, showError } from "./alerts.js";
@@ -171,7 +172,8 @@ export class App {
   }
 
   private get canRun(): boolean {
-    return this.scan !== null && this.model !== null && (this.device?.available !== false || this.offer?.possible === true);
+    if (!this.scan || !this.model) return false;
+    return this.device?.available !== false || this.offer?.possible === true;
   }
 
   private options(signal: AbortSignal): SegmentOptions {
@@ -255,7 +257,7 @@ export class App {
     const onCpu = this.device?.available === false;
     run.disabled = !this.canRun || this.opening > 0 || this.busy;
     run.textContent = this.busy ? "Segmenting…" : onCpu && this.canRun ? "Segment on the CPU" : "Segment";
-    byId("no-gpu").hidden = !onCpu;
+    byId("no-gpu").hidden = !onCpu || this.busy;
     if (this.device && onCpu)
       byId("no-gpu").textContent = noGpuText(this.device, this.offer, this.siteModels, this.voxels);
     byId("cancel").hidden = !this.busy;

@@ -3,8 +3,8 @@ import { secondsText } from "./dom.js";
 
 // What to say where there is no WebGPU.
 
-const kBrowsers = "WebGPU is in Chrome and Edge 113 or later (Windows, macOS, ChromeOS, Android), Safari 26 or later, " +
-  "and Firefox 141 or later on Windows.";
+const kBrowsers = "WebGPU is in Chrome and Edge 113 or later (Windows, macOS, ChromeOS, Android), Safari 26 or " +
+  "later, and Firefox 141 or later on Windows.";
 const kLook = "Scans can be looked at here all the same, and small models run on the CPU.";
 
 export function noGpuText(
@@ -17,7 +17,7 @@ export function noGpuText(
     return `${why}The CPU can run this model: ${gflop(offer.flops)} GFLOP${time}.`;
   const small = smallModel(models, voxels, offer.mostFlops);
   const instead = small ? `choose a small model, for instance ${small.title || small.name}` : "choose a smaller model";
-  return `${why}${offer.why}${time}; ${instead}, or a browser with WebGPU. ${kBrowsers}`;
+  return `${why}${offer.why}${time}; ${instead}, or a browser with WebGPU.`;
 }
 
 // The smallest of the site's models, where it is one for the CPU: a weight of four bytes is used once a voxel at most.

@@ -56,7 +56,8 @@ export function showPanel(facts: Facts): void {
   const line = byId("device-line");
   if (!facts.device) return;
   line.textContent = facts.device.available
-    ? `GPU: ${facts.device.adapter}${facts.device.software ? " (software, slow)" : ""}` : "No GPU for this page: small models run on the CPU";
+    ? `GPU: ${facts.device.adapter}${facts.device.software ? " (software, slow)" : ""}`
+    : "No GPU for this page: small models run on the CPU";
 }
 
 export function diagnostics(facts: Facts): string {

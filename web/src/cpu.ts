@@ -63,10 +63,13 @@ export async function cpuOffer(
   network.close();
   const seconds = flops / (await rate());
   if (flops <= MAX_CPU_FLOPS) return { possible: true, flops, mostFlops: MAX_CPU_FLOPS, seconds, why: "" };
+  return { possible: false, flops, mostFlops: MAX_CPU_FLOPS, seconds, why: tooMuch(model, flops) };
+}
+
+function tooMuch(model: Model, flops: number): string {
+  const gflop = Math.round(flops / 1e9).toLocaleString("en");
   const most = MAX_CPU_FLOPS / 1e9;
-  const why = `[${model.info.name}] needs ${Math.round(flops / 1e9).toLocaleString("en")} GFLOP for this scan, more ` +
-    `than the ${most} that the CPU is used for`;
-  return { possible: false, flops, mostFlops: MAX_CPU_FLOPS, seconds, why };
+  return `[${model.info.name}] needs ${gflop} GFLOP for this scan, more than the ${most} that the CPU is used for`;
 }
 
 /** The network on an image, on the CPU. */
@@ -79,15 +82,13 @@ export async function runOnCpu(
   const network = model.openCpu({ spatial, input: image.dtype, clamp: image.clamp });
   try {
     const { flops, bytes } = network;
-    if (flops > MAX_CPU_FLOPS)
-      throw new GyrusError("unsupported", `[${model.info.name}] needs ${Math.round(flops / 1e9)} GFLOP, more than the ` +
-        `${MAX_CPU_FLOPS / 1e9} that the CPU is used for; take a smaller model`);
+    if (flops > MAX_CPU_FLOPS) throw new GyrusError("unsupported", `${tooMuch(model, flops)}; take a smaller model`);
     const compileMs = performance.now() - begin;
     const onProgress = (progress: Progress) => watch.progress("On the CPU", { ...progress, step: 0, steps: 0 });
     const result = await network.run(image, { signal: watch.signal, onProgress });
     const steps = model.info.layers.length;
-    const facts: PlanFacts = { precision: "f32", why: "as always on the CPU", peakBytes: bytes, flops, kernels: 0, steps };
-    return { result, facts, compileMs };
+    const why = "as always on the CPU";
+    return { result, compileMs, facts: { precision: "f32", why, peakBytes: bytes, flops, kernels: 0, steps } };
   } finally {
     network.close();
   }

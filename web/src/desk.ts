@@ -6,7 +6,9 @@ import { cpuOffer, cpuRate, runOnCpu } from "./cpu.js";
 import { GyrusError } from "./errors.js";
 import { fetchModel } from "./model-files.js";
 import { Runner, stage, type Watch } from "./runner.js";
-import type { CpuOffer, DeviceReport, ModelInfo, ModelSource, OpenScan, SegmentOptions, SegmentResult } from "./types.js";
+import type {
+  CpuOffer, DeviceReport, ModelInfo, ModelSource, OpenScan, SegmentOptions, SegmentResult,
+} from "./types.js";
 
 // Lets messages in, a cancellation for one, between steps that block.
 function breathe(): Promise<void> {

@@ -48,7 +48,7 @@ export interface Choice {
 
 /**
  * The plan in f32 where it is likely to fit; else the one for WebGPU's default limits, whose smaller buffers make it
- * need less and take about 1.2 times as long; else f16. Bytes are null where no such plan exists.
+ * need less and take a little longer; else f16. Bytes are null where no such plan exists.
  */
 export function choosePlan(
   f32Bytes: number | null, smallBytes: () => number | null, device: DeviceReport, around: Host = host(),
