@@ -18,6 +18,7 @@ class Panel:
 
     def __init__(self, left, title, x_label, y_label, xs, ys):
         self.left = left
+        self.legend = []
         self.x_range = (min(xs) / 1.15, max(xs) * 1.15)
         self.y_range = (10 ** math.floor(math.log10(min(ys))), 10 ** math.ceil(math.log10(max(ys))))
         self.parts = [f'<text x="{left + WIDTH / 2}" y="22" text-anchor="middle" font-weight="bold">{title}</text>',
@@ -53,8 +54,8 @@ class Panel:
         if dots:
             self.parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
         if text:
-            x, y = places[-1]
-            self.parts.append(f'<text x="{x - 8:.1f}" y="{y - 7:.1f}" text-anchor="end" fill="{colour}">{text}</text>')
+            self.legend.append(f'<text x="{self.left + MARGIN + 8}" y="{52 + 14 * len(self.legend)}" fill="{colour}">{text}</text>')
+            self.parts.append(self.legend[-1])
 
     def dot(self, x, y, colour, text):
         px, py = self.at(x, y)
@@ -76,7 +77,7 @@ def scaling(report, path):
     panels = []
     for i, (key, title, label) in enumerate((("ms", "Time", "ms"), ("memory_mib", "GPU memory", "MiB"))):
         panel = Panel(i * WIDTH, title, "edge of the volume, voxels", label, [r["size"] for r in rows], [r[key] for r in rows])
-        for size in sorted({r["size"] for r in rows}):
+        for size in sorted({r["size"] for r in rows} - {96, 160, 224, 288}):
             panel.tick(size, size)
         for c, channels in enumerate(sorted({r["channels"] for r in rows})):
             line = sorted((r["size"], r[key]) for r in rows if r["channels"] == channels)
@@ -101,7 +102,7 @@ def roofline(report, path):
         for r in rows:
             if r["op"] == op:
                 panel.dot(r["flops"] / r["bytes"], r["gflops"], COLOURS[i % len(COLOURS)], f"{op} {r['case']}")
-        panel.parts.append(f'<text x="{panel.left + MARGIN + 8}" y="{52 + 14 * i}" fill="{COLOURS[i % len(COLOURS)]}">{op}</text>')
+        panel.parts.append(f'<text x="{panel.left + WIDTH - 30}" y="{HEIGHT - MARGIN - 80 + 14 * i}" text-anchor="end" fill="{COLOURS[i % len(COLOURS)]}">{op}</text>')
     write_svg(path, [panel], f"Useful arithmetic per op; dashed: measured peaks of {report['device']}")
 
 
