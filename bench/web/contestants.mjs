@@ -1,5 +1,5 @@
 // The contestants, each with one contract: open(network, files) gives { adapter, run, … }, and run() takes the image
-// from the host's memory, runs the network and resolves with the logits in the host's memory, [O, size³] after finish().
+// from the host's memory, runs the network and resolves with the logits there, [O, size³] after finish().
 
 import * as tf from "@tensorflow/tfjs-core";
 import "@tensorflow/tfjs-backend-webgpu";

@@ -68,8 +68,10 @@ async function measureNetwork(network, files, { rounds, warmUps, only, profile, 
   const names = running();
   for (let round = 0; round < rounds; ++round)
     for (let i = 0; i < names.length; ++i) {
-      const result = results[names[(i + round) % names.length]]; // nobody always follows the same one
-      result.ms.push((await timed(result.run)).ms);
+      const name = names[(i + round) % names.length]; // nobody always follows the same one
+      const { ms } = await timed(results[name].run);
+      results[name].ms.push(ms);
+      log(`${network.title}: round ${round + 1} of ${rounds}, ${name}: ${ms.toFixed(1)} ms`);
     }
   for (const name of names) {
     delete results[name].run;

@@ -1,5 +1,5 @@
-// node bench/web/run.mjs [--only browser|node] [--rounds N] [--networks conv,meshnet] [--contestants gyrus,tfjs,…]
-//                        [--driver ICD] [--profile] [--out FILE]
+// node bench/web/run.mjs [--only browser|node] [--rounds N] [--warm-ups N] [--networks conv,meshnet]
+//                        [--contestants gyrus,tfjs,…] [--driver ICD] [--profile] [--out FILE]
 // gyrus, onnxruntime-web and tfjs, the same networks at 64³ through WebGPU: in Chromium, and under Node with the Vulkan
 // driver ICD (lavapipe's unless given). All take turns in one page or process. A time is that of a whole run, from the
 // image in the host's memory to the logits in the host's memory. Prints tables, writes build/bench-web.json; with
@@ -27,6 +27,7 @@ const { values: args } = parseArgs({
   options: {
     only: { type: "string" },
     rounds: { type: "string", default: "7" },
+    "warm-ups": { type: "string", default: "2" },
     networks: { type: "string" },
     profile: { type: "boolean" },
     contestants: { type: "string" },
@@ -36,7 +37,7 @@ const { values: args } = parseArgs({
 });
 const options = {
   rounds: Number(args.rounds),
-  warmUps: 2,
+  warmUps: Number(args["warm-ups"]),
   profile: args.profile,
   networks: args.networks?.split(","),
   only: args.contestants?.split(","),
