@@ -10,7 +10,8 @@ import { openDevice } from "./support/gpu.js";
 import { everything, program } from "./support/native.js";
 import { toNumbers } from "./support/tensors.js";
 
-// The others take minutes on a software driver.
+// A software driver takes minutes to compile them all: by default every other case runs under the adapter's limits, the
+// rest in halves under tiny ones.
 const settings = everything ? ["adapter", "default", "tiny", "tiny-f16", "f16"] : ["adapter", "tiny-f16"];
 
 type Range = [number, number]; // offset and size in the bytes behind a line
@@ -85,7 +86,7 @@ test("every op matches the reference", async (t) => {
     ++count;
     const inputs: Record<string, TensorValue> = {};
     for (const { name, dtype, shape, data } of entry.inputs) inputs[name] = { dtype, shape, data: slice(blob, data) };
-    for (const setting of entry.settings) {
+    for (const setting of everything ? entry.settings : [entry.settings[count % entry.settings.length]!]) {
       ++plans;
       const plan = parsePlan(Buffer.from(slice(blob, setting.plan)).toString(), slice(blob, setting.weights));
       const executor = await PlanExecutor.create(device, plan, { checkFinite: false });
