@@ -128,11 +128,16 @@ test("f32 for the default limits comes before f16 where memory is short", async 
     assert.deepEqual([first.facts.precision, first.small], ["f32", true]);
     assert.match(first.notices[0]!, /^Planned for WebGPU's default limits/);
     runner.drop();
+    const again = await run(runner, "auto");
+    assert.deepEqual([requests.length, again.small, again.notices], [1, true, first.notices], "chosen once, said twice");
+    runner.drop();
+
     bytesOf = () => 4.5 * GiB;
-    const second = await run(runner, "auto");
+    const other = new Runner(open, desktop);
+    const second = await run(other, "auto");
     assert.deepEqual([second.facts.precision, second.small], ["f16", false]);
     assert.match(second.notices[0]!, /^Storing feature maps in f16/);
-    runner.drop();
+    other.drop();
   } finally {
     bytesOf = null;
     own.device.destroy();

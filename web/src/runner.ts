@@ -5,7 +5,7 @@ import type { ImageTensor, Model } from "./compiler.js";
 import { noDevice, requestDevice, type OpenDevice } from "./device.js";
 import { GyrusError } from "./errors.js";
 import { parsePlan, type Plan } from "./plan.js";
-import { choosePlan, host, type Host } from "./precision.js";
+import { choosePlan, host, type Choice, type Host } from "./precision.js";
 import { RecoveringExecutor } from "./recovering.js";
 import type {
   CompiledPlan, DeviceReport, PlanLimits, PlanRequest, Precision, Progress, RunResult, SegmentOptions,
@@ -54,6 +54,7 @@ export class Runner {
   #open: OpenDevice | null = null;
   #loaded: Loaded | null = null;
   #fits: { key: string; attempt: Attempt } | null = null; // what was left after larger plans failed
+  #chosen: { key: string; choice: Choice } | null = null; // by the rule; planning to see takes a second
   #watch: Watch | null = null; // of the run under way
   #planned: { key: string; compiled: CompiledPlan } | null = null; // the last plan that was not loaded yet
 
@@ -131,14 +132,15 @@ export class Runner {
     if (this.#fits?.key === fitKey(modelKey, image, wish)) return this.#fits.attempt;
     if (wish !== "auto") return { precision: wish, small: false, why: "chosen in the settings" };
     const { limits, report } = await this.openDevice();
-    stage(watch.progress, "Planning");
     const request = planRequest(image, "f32", limits, report.software);
-    const smaller = { ...request, limits: capped(limits, defaultLimits) };
-    const loaded = this.#loaded;
-    for (const [small, one] of [[false, request], [true, smaller]] as const)
-      if (loaded?.key === keyOf(modelKey, one)) return { precision: "f32", small, why: loaded.facts.why };
-    const bytes = (one: PlanRequest) => this.#bytes(model, modelKey, one);
-    const choice = choosePlan(bytes(request), () => bytes(smaller), report, this.#host);
+    const key = keyOf(modelKey, request);
+    if (this.#chosen?.key !== key) {
+      stage(watch.progress, "Planning");
+      const smaller = { ...request, limits: capped(limits, defaultLimits) };
+      const bytes = (one: PlanRequest) => this.#bytes(model, modelKey, one);
+      this.#chosen = { key, choice: choosePlan(bytes(request), () => bytes(smaller), report, this.#host) };
+    }
+    const { choice } = this.#chosen;
     if (choice.notice) watch.notice(choice.notice);
     return choice;
   }
