@@ -18,6 +18,7 @@ import { everything, program, sourceFolder, testData } from "./support/native.js
 import { openBrowser, openPage } from "./support/page.js";
 
 const models = everything ? ["mindgrab", "model5_gw_ae", "model18cls"] : ["model5_gw_ae"]; // the others take minutes
+const crops = everything ? ["crop48", "crop61x53x47", "crop64"] : ["crop48"];
 const driver = process.env.GYRUS_SWIFTSHADER ?? "/usr/lib/chromium/vk_swiftshader_icd.json";
 const data = testData();
 const missing = !data ? "the public test data is not here; set GYRUS_TEST_DATA"
@@ -107,9 +108,9 @@ function runInPage(model: string, lose: boolean): Promise<Ran> {
   }, { model, lose });
 }
 
-for (const model of models) {
-  test(`${model} crop48 in Chromium`, { skip: missing }, async (t) => {
-    const crop = readCrop(data!, model, "crop48");
+for (const [model, name] of models.flatMap((model) => crops.map((name) => [model, name] as const))) {
+  test(`${model} ${name} in Chromium`, { skip: missing }, async (t) => {
+    const crop = readCrop(data!, model, name);
     const native = prepare(model, crop);
     const ran = await runInPage(model, false);
     const labels = new Uint8Array(Buffer.from(ran.labels, "base64"));
@@ -122,7 +123,7 @@ for (const model of models) {
     assert.ok(different <= crop.margin, `${different} voxels differ from the reference, ${crop.margin} may`);
     assert.equal(fromNative, 0, "voxels differ from the native runtime");
     assert.deepEqual(ran.notices, []);
-    if (model !== "model5_gw_ae") return;
+    if (model !== "model5_gw_ae" || name !== "crop48") return;
     const again = await runInPage(model, true);
     assert.equal(again.labels, ran.labels, "the replay on a new device gives other labels");
     assert.equal(again.notices.length, 1);
