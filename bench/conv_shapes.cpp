@@ -59,7 +59,7 @@ int main(int argc, char** argv) try {
             continue;
           if (!software && registers < 8) continue;
           PlanOptions plan;
-          plan.conv = {workgroup, registers, quads, staged, true};
+          plan.conv = {workgroup, registers, quads, staged, true, false};  // Winograd has a shape of its own
           const double start = seconds();
           Executor executor(device, make_plan(graph, adapter.limits, plan));
           const double compiled = seconds();

@@ -31,7 +31,7 @@ mesa_is_new_enough() {
     dpkg --compare-versions "$(dpkg-query -W -f='${Version}' "$vulkan_driver")" ge "$oldest_mesa"
 }
 
-command -v dpkg-query >/dev/null || die "this script knows Debian and its kin only; on another system install the packages listed in $0 by hand and call cmake directly (see docs/building.md)"
+command -v dpkg-query >/dev/null || die "this script knows Debian and its kin only; on another system install the packages listed in $0 by hand and call cmake --preset release"
 
 missing=()
 for p in "${packages[@]}"; do

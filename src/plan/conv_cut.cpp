@@ -178,6 +178,14 @@ std::vector<ConvPass> ConvCut::passes(const PlaneRange& range) const {
   return result;
 }
 
+bool ConvCut::begin_stats(StatsTarget* stats, uint64_t parts) {
+  if (!stats || !stats_fit_) return false;
+  stats->parts = parts;
+  stats->bytes = parts * static_cast<uint64_t>(conv_.geometry.out_quads()) * 3 * kVec4Bytes;
+  stats->buffer = lowering_.builder().add_buffer(conv_.label + ".stats", stats->bytes);
+  return true;
+}
+
 Storage ConvCut::make_sums(const PlaneRange& range, const PlaneRange& quads, size_t passes) {
   if (passes < 2 || conv_.out->dtype != DType::F16) return {};
   const Shape shape = {1, quads.size() * 4, range.size(), conv_.geometry.out[1], conv_.geometry.out[2]};

@@ -57,10 +57,24 @@ class ConvCut {
   int64_t in_stride() const { return in_quads() * plane_in(); }
   const std::vector<PlaneRange>& out_groups() const { return out_groups_; }  // quads of output channels of a dispatch
   const std::vector<PlaneRange>& ranges() const { return ranges_; }          // planes of the result
-  std::vector<ConvPass> passes(const PlaneRange& range) const;
 
-  // f32 sums for a half-precision result over several passes; no units where none are needed.
-  Storage make_sums(const PlaneRange& range, const PlaneRange& quads, size_t passes);
+  // Makes the buffer of `stats` for that many parts where the convolution gathers them; else leaves its parts 0.
+  bool begin_stats(StatsTarget* stats, uint64_t parts);
+  // Calls emit(index of the group, its quads, range, pass, sums, first part) for every dispatch, ranges in order:
+  // planes of the input that no range reads any more make room for the result. groups_of(range) counts workgroups, and
+  // so parts.
+  template <class GroupsOf, class Emit>
+  void each_dispatch(const GroupsOf& groups_of, const Emit& emit) {
+    uint64_t part = 0;
+    for (const PlaneRange& range : ranges_) {
+      const std::vector<ConvPass> in_order = passes(range);
+      for (size_t i = 0; i < out_groups_.size(); ++i) {
+        const Storage sums = make_sums(range, out_groups_[i], in_order.size());
+        for (const ConvPass& pass : in_order) emit(i, out_groups_[i], range, pass, sums, part);
+      }
+      part += groups_of(range);
+    }
+  }
 
   void bind_inputs(const PlaneRange& range, const ConvPass& pass, ConvOperands& to) const;
   void bind_weights(const BufferRange& weights, ConvOperands& to) const;
@@ -77,7 +91,10 @@ class ConvCut {
   double flops(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass) const;
 
  private:
+  // f32 sums for a half-precision result over several passes; no units where none are needed.
+  Storage make_sums(const PlaneRange& range, const PlaneRange& quads, size_t passes);
   const Limits& limits() const { return lowering_.limits(); }
+  std::vector<ConvPass> passes(const PlaneRange& range) const;
   // The input planes that taps of output planes read.
   PlaneRange needs(const PlaneRange& planes, const PlaneRange& taps) const;
   UnitRange in_range(const PlaneRange& planes, const PlaneRange& quads) const;

@@ -21,25 +21,15 @@ class DirectConv {
   }
 
   void run(StatsTarget* stats) {
-    if (stats && cut_.gathers_stats()) {
-      for (const PlaneRange& range : cut_.ranges()) stats->parts += groups_of(range);
-      stats->bytes = stats->parts * static_cast<uint64_t>(conv_.geometry.out_quads()) * 3 * kVec4Bytes;
-      stats->buffer = lowering_.builder().add_buffer(conv_.label + ".stats", stats->bytes);
-      stats_ = stats;
-    }
+    const auto groups_of = [this](const PlaneRange& range) { return this->groups_of(range); };
+    uint64_t parts = 0;
+    for (const PlaneRange& range : cut_.ranges()) parts += groups_of(range);
+    if (cut_.begin_stats(stats, parts)) stats_ = stats;
     std::vector<BufferRange> weights;
     for (const PlaneRange& quads : cut_.out_groups()) weights.push_back(upload_weights(quads));
-    // Planes of the input that no range reads any more make room for the result.
-    uint64_t part = 0;
-    for (const PlaneRange& range : cut_.ranges()) {
-      const std::vector<ConvPass> passes = cut_.passes(range);
-      for (size_t i = 0; i < weights.size(); ++i) {
-        const PlaneRange& quads = cut_.out_groups()[i];
-        const Storage sums = cut_.make_sums(range, quads, passes.size());
-        for (const ConvPass& pass : passes) emit(quads, range, pass, sums, weights[i], part);
-      }
-      part += groups_of(range);
-    }
+    cut_.each_dispatch(
+        groups_of, [&](size_t group, const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass,
+                       const Storage& sums, uint64_t part) { emit(quads, range, pass, sums, weights[group], part); });
   }
 
  private:
