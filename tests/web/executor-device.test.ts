@@ -44,6 +44,7 @@ test("software adapters are known", () => {
   assert.ok(isSoftware(info({ description: "llvmpipe (LLVM 15.0.6, 256 bits)" })));
   assert.ok(isSoftware(info({ vendor: "microsoft", architecture: "warp" })));
   assert.ok(isSoftware({ ...info({}), isFallbackAdapter: true } as GPUAdapterInfo));
+  assert.ok(!isSoftware({ ...info({ description: "over llvmpipe" }), isFallbackAdapter: false } as GPUAdapterInfo));
   assert.ok(!isSoftware(info({ vendor: "nvidia", architecture: "ampere" })));
   assert.ok(!isSoftware(undefined));
 });

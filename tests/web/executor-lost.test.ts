@@ -12,10 +12,13 @@ const plan = chainPlan(chainJson(100, 40, 100_000));
 const input = (offset = 0) => ({ x: floats(Array.from({ length: 100 }, (_, i) => i + offset)) });
 const options = { submissionMs: 2 };
 
+// The device's failure, or what else went wrong.
 async function codeOf(promise: Promise<unknown>): Promise<string> {
   const error = await promise.then(() => assert.fail("no error"), (e: unknown) => e);
   assert.ok(error instanceof GyrusError, String(error));
-  return error.code;
+  if (error.failure === null) return error.code;
+  assert.equal(error.code, "device");
+  return error.failure;
 }
 
 // Devices from the driver, of which the first `times` are destroyed in the middle of a run.

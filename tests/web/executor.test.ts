@@ -132,7 +132,7 @@ test("a refused buffer is named, and the others are freed", async () => {
   const { device: small } = await openDevice();
   const spy = watchBuffers(small);
   refuseMemory(small, 3);
-  const message = await rejected(PlanExecutor.create(small, chainPlan(chainJson(100, 1))), "out-of-memory");
+  const message = await rejected(PlanExecutor.create(small, chainPlan(chainJson(100, 1))), "over-limits");
   assert.match(message, /refused 0\.0 MiB for 'even'/);
   assert.equal(spy.live, 0);
   const executor = await PlanExecutor.create(small, chainPlan(chainJson(100, 1))); // now it gives

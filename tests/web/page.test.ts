@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { BrowserContext, Page } from "playwright-core";
+import { faultChannel, faultScript, orderFault } from "./support/faults.js";
 import {
   brokenModel, crop48, DATA, dicomFolder, drop, missing, nifti, openBrowser, openPage, PROGRAM, SITE, Site, tinyModel,
 } from "./support/page.js";
@@ -204,7 +205,9 @@ test("a model without one of its tensors is refused, and the model before it sta
   await page.close();
 });
 
-test("a cancelled run, a second one, a lost device, memory refused: the page goes on", { skip }, async () => {
+test("a cancelled run, a second one, a lost device, memory refused: the page goes on", { skip }, async (t) => {
+  await spoilWorker(context, faultScript());
+  t.after(() => context.unroute("**/worker.js"));
   const { page } = await openPage(context, site.url);
   await ready(page);
   await openScan(page, "crop.nii", crop48());
@@ -221,7 +224,7 @@ test("a cancelled run, a second one, a lost device, memory refused: the page goe
 
   await page.locator("#run").click();
   await layersRun(page);
-  await debug(page, "debugLoseDevice");
+  await order(page, { lose: true });
   assert.match(await end(page), /^Done/, await text(page, "#alerts"));
   assert.match(await text(page, "#notices"), /device was lost/);
 
@@ -230,14 +233,14 @@ test("a cancelled run, a second one, a lost device, memory refused: the page goe
   await page.locator("#model").selectOption("site:model5_gw_ae");
   await page.locator("#model").evaluate((select) => select.dispatchEvent(new Event("change")));
   await ready(page);
-  await debug(page, "debugRefuseMemory", 1);
+  await order(page, { refusals: 1 });
   await segment(page);
   assert.match(await text(page, "#notices"), /did not give the memory for the plan in f32; trying the plan in f16/);
   assert.match(await text(page, "#facts"), /f16/);
 
   await page.locator("#model").evaluate((select) => select.dispatchEvent(new Event("change")));
   await ready(page);
-  await debug(page, "debugRefuseMemory", 2);
+  await order(page, { refusals: 2 });
   await segment(page);
   assert.match(await text(page, "#notices"), /trying the plan in f16 with WebGPU's default limits/);
   await page.close();
@@ -293,15 +296,19 @@ test("a folder of DICOM files becomes a scan", { skip }, async () => {
   await page.close();
 });
 
-// The page where no GPU can be had. `spoil` is put before the worker's script.
+// Puts a script before the worker's.
+async function spoilWorker(pages: BrowserContext, script: string): Promise<void> {
+  await pages.route("**/worker.js", async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, body: `${script};\n${await answer.text()}` });
+  });
+}
+
+// The page where no GPU can be had.
 async function openWithoutGpu(t: TestContext, spoil: string, url = site.url) {
   const other = await openBrowser({ webgpu: spoil !== "" });
   t.after(() => other.close());
-  if (spoil)
-    await other.route("**/worker.js", async (route) => {
-      const answer = await route.fetch();
-      await route.fulfill({ response: answer, body: `${spoil};\n${await answer.text()}` });
-    });
+  if (spoil) await spoilWorker(other, spoil);
   return openPage(other, url);
 }
 
@@ -413,10 +420,6 @@ function ramp(count: number): Uint8Array {
   return new Uint8Array(count).map((_, i) => (i * 7) % 251);
 }
 
-function debug(page: Page, method: string, argument?: number): Promise<void> {
-  return page.evaluate(([method, argument]) => {
-    type Hooks = Record<string, (n?: number) => Promise<void>>;
-    const { segmenter } = (globalThis as unknown as { gyrus: { segmenter: Hooks } }).gyrus;
-    return segmenter[method as string]!(argument as number | undefined);
-  }, [method, argument] as const);
+function order(page: Page, fault: { lose?: boolean; refusals?: number }): Promise<void> {
+  return page.evaluate(orderFault, { ...fault, channel: faultChannel });
 }

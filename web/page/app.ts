@@ -14,7 +14,7 @@ import type { Viewer } from "./viewer.js";
 // What is open and what runs. One scan, one model, one run at a time; everything that fails says so in one line and
 // leaves the page as it was before.
 
-const kNoDevice = ["device", "device-lost", "unsupported"];
+const kNoDevice = ["device", "unsupported"];
 
 export class App {
   scanName = "";

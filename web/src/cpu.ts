@@ -2,7 +2,7 @@
 
 import type { CpuNetwork, ImageTensor, Model } from "./compiler.js";
 import { GyrusError } from "./errors.js";
-import { stage, type PlanFacts, type Watch } from "./runner.js";
+import { stage, type PlanFacts, type Hooks } from "./session.js";
 import type { CpuOffer, Progress, RunResult } from "./types.js";
 
 /** Beyond this a run takes minutes on a computer of some years: 10 GFLOP a second are usual there. */
@@ -74,9 +74,9 @@ function tooMuch(model: Model, flops: number): string {
 
 /** The network on an image, on the CPU. */
 export async function runOnCpu(
-  model: Model, image: ImageTensor, watch: Watch,
+  model: Model, image: ImageTensor, hooks: Hooks,
 ): Promise<{ result: RunResult; facts: PlanFacts; compileMs: number }> {
-  stage(watch.progress, "Planning");
+  stage(hooks.progress, "Planning");
   const begin = performance.now();
   const spatial = image.shape.slice(-3) as [number, number, number];
   const network = model.openCpu({ spatial, input: image.dtype, clamp: image.clamp });
@@ -84,8 +84,8 @@ export async function runOnCpu(
     const { flops, bytes } = network;
     if (flops > MAX_CPU_FLOPS) throw new GyrusError("unsupported", `${tooMuch(model, flops)}; take a smaller model`);
     const compileMs = performance.now() - begin;
-    const onProgress = (progress: Progress) => watch.progress("On the CPU", { ...progress, step: 0, steps: 0 });
-    const result = await network.run(image, { signal: watch.signal, onProgress });
+    const onProgress = (progress: Progress) => hooks.progress("On the CPU", { ...progress, step: 0, steps: 0 });
+    const result = await network.run(image, { signal: hooks.signal, onProgress });
     const steps = model.info.layers.length;
     const why = "as always on the CPU";
     return { result, compileMs, facts: { precision: "f32", why, peakBytes: bytes, flops, kernels: 0, steps } };

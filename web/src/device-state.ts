@@ -1,6 +1,6 @@
 // What all executors of a device share: whether it is lost, its pace, its pipelines; and error scopes.
 
-import { GyrusError } from "./errors.js";
+import { deviceLost, GyrusError, outOfMemory } from "./errors.js";
 import { isSoftware } from "./device.js";
 import { Pace } from "./pace.js";
 import { oneLine } from "./plan.js";
@@ -39,7 +39,7 @@ export class DeviceState {
     this.pace = new Pace(isSoftware(device.adapterInfo));
     void device.lost.then((info) => {
       const reason = oneLine(info.message) || "the driver gave no reason";
-      this.#lost = new GyrusError("device-lost", `[device] the device was lost (${info.reason}): ${reason}`);
+      this.#lost = deviceLost(`[device] the device was lost (${info.reason}): ${reason}`);
       this.pipelines.clear();
       for (const reject of this.#waiting) reject(this.#lost);
       this.#waiting.clear();
@@ -50,12 +50,12 @@ export class DeviceState {
     return this.#lost !== null;
   }
 
-  /** Throws "device-lost" where the device is. */
+  /** Throws where the device is lost. */
   check(): void {
     if (this.#lost) throw this.#lost;
   }
 
-  /** `promise`, or a rejection with "device-lost" as soon as the device is: some promises never settle then. */
+  /** `promise`, or a rejection as soon as the device is lost: some promises never settle then. */
   guard<T>(promise: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#lost) reject(this.#lost);
@@ -102,6 +102,6 @@ export class DeviceState {
 
 /** The error that a scope's finding becomes. */
 export function scopeError(error: ScopeError, doing: string): GyrusError {
-  const code = error.kind === "out-of-memory" ? "out-of-memory" : "device";
-  return new GyrusError(code, `[device] ${error.kind} error while ${doing}: ${error.message}`);
+  const line = `[device] ${error.kind} error while ${doing}: ${error.message}`;
+  return error.kind === "out-of-memory" ? outOfMemory(line) : new GyrusError("device", line);
 }

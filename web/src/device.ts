@@ -21,11 +21,12 @@ export interface OpenDevice {
 
 const softwareNames = /swiftshader|llvmpipe|lavapipe|softpipe|basic render|\bwarp\b/i;
 
-/** Whether a CPU stands in for the GPU. */
+/** Whether a CPU stands in for the GPU: what the browser says, or where it is too old to say, what the names mean. */
 export function isSoftware(info: GPUAdapterInfo | undefined): boolean {
   if (!info) return false;
-  const fallback = (info as { isFallbackAdapter?: boolean }).isFallbackAdapter === true;
-  return fallback || softwareNames.test(`${info.vendor} ${info.architecture} ${info.device} ${info.description}`);
+  const { isFallbackAdapter } = info as { isFallbackAdapter?: boolean };
+  if (isFallbackAdapter !== undefined) return isFallbackAdapter;
+  return softwareNames.test(`${info.vendor} ${info.architecture} ${info.device} ${info.description}`);
 }
 
 /** The limits that the planner asks for, of a device or adapter, within `caps`. */

@@ -1,4 +1,4 @@
-// What went wrong, in one line: what, where, what to do.
+// What went wrong, in one line: what, where; and, as data, what may help. Codes and hints are those of gyrus/error.h.
 
 export type ErrorCode =
   | "invalid-model"
@@ -6,18 +6,55 @@ export type ErrorCode =
   | "unsupported"
   | "over-limits"
   | "device"
-  | "device-lost"
-  | "out-of-memory"
   | "invalid-input"
   | "io"
-  | "cancelled";
+  | "cancelled"
+  | "non-finite";
+
+export type Hint =
+  | "half-precision"
+  | "single-precision"
+  | "smaller-volume"
+  | "smaller-model"
+  | "other-model"
+  | "other-device"
+  | "check-finite"
+  | "min-max-normalize"
+  | "fetch-model"
+  | "fetch-from-folder";
+
+/** Failures of a device after which another device or a smaller plan may do: a "device" error or an "over-limits" one. */
+export type Failure = "device-lost" | "out-of-memory";
+
+export interface ErrorDetails {
+  hints?: readonly Hint[]; // the most promising first
+  failure?: Failure;
+}
 
 export class GyrusError extends Error {
   readonly code: ErrorCode;
+  readonly hints: readonly Hint[];
+  readonly failure: Failure | null;
 
-  constructor(code: ErrorCode, message: string) {
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message);
     this.name = "GyrusError";
     this.code = code;
+    this.hints = details.hints ?? [];
+    this.failure = details.failure ?? null;
   }
+}
+
+/** The device went away. */
+export function deviceLost(message: string): GyrusError {
+  return new GyrusError("device", message, { failure: "device-lost", hints: ["other-device"] });
+}
+
+/** Device or page did not give the memory that was asked for. */
+export function outOfMemory(message: string, hints: readonly Hint[] = ["half-precision", "smaller-volume"]): GyrusError {
+  return new GyrusError("over-limits", message, { failure: "out-of-memory", hints });
+}
+
+export function isCancelled(error: unknown): boolean {
+  return error instanceof GyrusError && error.code === "cancelled";
 }

@@ -6,7 +6,7 @@ import { GyrusError } from "./errors.js";
 import { load, type LoadedPlan } from "./load.js";
 import { checkLimits } from "./plan-check.js";
 import type { Plan } from "./plan.js";
-import { checkInputs, chosenCaptures, Run } from "./run.js";
+import { checkInputs, chosenCaptures, Runner } from "./runner.js";
 import type { RunOptions, RunResult, TensorValue } from "./types.js";
 
 export interface ExecutorOptions {
@@ -34,7 +34,7 @@ function cancelled(detail: string): GyrusError {
  * executor.destroy();
  * ```
  *
- * All errors are {@link GyrusError}s. After "device-lost" the executor is of no more use; see RecoveringExecutor.
+ * All errors are {@link GyrusError}s. After the device is lost the executor is of no more use; see RecoveringExecutor.
  */
 export class PlanExecutor {
   readonly plan: Plan;
@@ -52,8 +52,8 @@ export class PlanExecutor {
   }
 
   /**
-   * Loads a plan. Throws "over-limits" where the plan does not fit the device, "out-of-memory" where the device refuses
-   * a buffer, "device" where a kernel does not compile (with its name, line and text).
+   * Loads a plan. Throws "over-limits" where the plan does not fit the device or the device refuses a buffer, "device"
+   * where a kernel does not compile (with its name, line and text).
    */
   static async create(device: GPUDevice, plan: Plan, options: ExecutorOptions = {}): Promise<PlanExecutor> {
     const state = DeviceState.of(device);
@@ -69,12 +69,12 @@ export class PlanExecutor {
 
   /** Bytes of all buffers that this executor holds on the device: the plan's, and a staging buffer after a run. */
   get allocatedBytes(): number {
-    return this.#loaded.memory.bytes;
+    return this.#loaded.allocations.bytes;
   }
 
   /** How many buffers this executor holds on the device. */
   get liveBuffers(): number {
-    return this.#loaded.memory.count;
+    return this.#loaded.allocations.count;
   }
 
   /**
@@ -94,7 +94,7 @@ export class PlanExecutor {
   /** Frees everything on the device. A run under way rejects with "cancelled"; calling it again does nothing. */
   destroy(): void {
     this.#destroyed = true;
-    this.#loaded.memory.destroyAll();
+    this.#loaded.allocations.destroyAll();
     this.#loaded.groups.length = 0;
     this.#loaded.pipelines.clear();
   }
@@ -112,7 +112,7 @@ export class PlanExecutor {
     stop(0);
     const { submissionMs = 50, checkFinite = true } = this.#options;
     try {
-      return await new Run(this.#loaded, options, { submissionMs, checkFinite, stop }).run(inputs);
+      return await new Runner(this.#loaded, options, { submissionMs, checkFinite, stop }).run(inputs);
     } catch (error) {
       this.#check(); // the loss or destruction behind the error says more
       throw error;

@@ -1,17 +1,17 @@
 // A plan on a device: buffers allocated and filled, kernels compiled, bind groups built.
 
 import { scopeError, type DeviceState, type Pipeline } from "./device-state.js";
-import { Memory } from "./memory.js";
+import { Allocations } from "./allocations.js";
 import { buildPipelines } from "./pipelines.js";
 import type { BufferKind, Plan } from "./plan.js";
-import { Readback, upload } from "./transfer.js";
+import { Readback, upload } from "./staging.js";
 
 const largeBytes = 16 * 2 ** 20; // buffers of this size are waited for one by one: after a refusal no more is asked for
 
 export interface LoadedPlan {
   state: DeviceState;
   plan: Plan;
-  memory: Memory;
+  allocations: Allocations;
   readback: Readback;
   buffers: GPUBuffer[];
   pipelines: Map<number, Pipeline>; // by kernel
@@ -23,11 +23,11 @@ function usageOf(kind: BufferKind): GPUBufferUsageFlags {
   return kind === "params" ? UNIFORM | COPY_DST : STORAGE | COPY_SRC | COPY_DST;
 }
 
-async function allocate(memory: Memory, plan: Plan): Promise<GPUBuffer[]> {
+async function allocate(allocations: Allocations, plan: Plan): Promise<GPUBuffer[]> {
   const buffers: GPUBuffer[] = [];
   const waiting: Promise<void>[] = [];
   for (const { label, size, kind } of plan.buffers) {
-    const { buffer, ready } = memory.create(label, size, usageOf(kind));
+    const { buffer, ready } = allocations.create(label, size, usageOf(kind));
     buffers.push(buffer);
     waiting.push(ready);
     if (size >= largeBytes) await ready;
@@ -71,15 +71,15 @@ export async function load(
   plan: Plan,
   onCompiled: (done: number, total: number) => void,
 ): Promise<LoadedPlan> {
-  const memory = new Memory(state);
+  const allocations = new Allocations(state);
   try {
-    const buffers = await allocate(memory, plan);
+    const buffers = await allocate(allocations, plan);
     await fill(state, plan, buffers);
     const pipelines = await buildPipelines(state, plan, onCompiled);
     const groups = await bind(state, plan, buffers, pipelines);
-    return { state, plan, memory, readback: new Readback(state, memory), buffers, pipelines, groups };
+    return { state, plan, allocations, readback: new Readback(state, allocations), buffers, pipelines, groups };
   } catch (error) {
-    memory.destroyAll();
+    allocations.destroyAll();
     throw error;
   }
 }

@@ -23,7 +23,7 @@ function neverLess(onProgress: (progress: Progress) => void): (progress: Progres
 
 /**
  * A {@link PlanExecutor} that opens a new device when its own is lost, loads the plan there and runs again what was
- * under way. A run that loses a second device rejects with "device-lost".
+ * under way. A run that loses a second device rejects with that loss.
  */
 export class RecoveringExecutor {
   readonly plan: Plan;
@@ -63,7 +63,7 @@ export class RecoveringExecutor {
     try {
       return await executor.run(inputs, replayable);
     } catch (error) {
-      if (!(error instanceof GyrusError) || error.code !== "device-lost" || this.#destroyed) throw error;
+      if (!(error instanceof GyrusError) || error.failure !== "device-lost" || this.#destroyed) throw error;
       if (options.signal?.aborted) throw new GyrusError("cancelled", "[run] cancelled while the device was lost");
       this.#giveUp(executor, error);
       return (await this.#loaded()).run(inputs, replayable);

@@ -1,235 +1,264 @@
-// A model on a device: plans it, loads the plan, keeps it for the next scan of the same size, and makes a smaller plan
-// where the device gives less than it said.
+// One run of a loaded plan: upload, submissions of bounded length with at most two on their way, readback.
 
-import type { ImageTensor, Model } from "./compiler.js";
-import { noDevice, requestDevice, type OpenDevice } from "./device.js";
+import { scopeError } from "./device-state.js";
 import { GyrusError } from "./errors.js";
-import { parsePlan, type Plan } from "./plan.js";
-import { choosePlan, host, type Choice, type Host } from "./precision.js";
-import { RecoveringExecutor } from "./recovering.js";
-import type {
-  CompiledPlan, DeviceReport, PlanLimits, PlanRequest, Precision, Progress, RunResult, SegmentOptions,
-} from "./types.js";
+import type { LoadedPlan } from "./load.js";
+import { portBytes, stepLabel, type PlanPort, type Step } from "./plan.js";
+import { Timestamps } from "./timestamps.js";
+import { upload, type Read, type Write } from "./staging.js";
+import type { RunOptions, RunResult, TensorValue } from "./types.js";
 
-/** WebGPU's default limits, which every device has: those that a failed allocation may have to do with. */
-const defaultLimits: Partial<PlanLimits> = { maxBufferSize: 256 * 2 ** 20, maxStorageBufferBindingSize: 128 * 2 ** 20 };
+const inFlight = 2; // one runs, the next waits: the GPU is never idle
+const firstSubmission = 0.25; // of the usual length, since nothing was measured yet
+const mostSteps = 500; // in a submission, which bounds the time that encoding holds the thread
+const warmUp = 0.2; // seconds after which a time left can be told
 
-export interface Watch {
-  signal: AbortSignal;
-  progress: (stage: string, progress: Progress) => void;
-  notice: (line: string) => void;
+type Inputs = Record<string, TensorValue>;
+
+interface Submission {
+  end: number; // step behind the last one
+  done: Promise<void>;
+  predicted: number; // seconds
+  submitted: number; // ms
 }
 
-export interface PlanFacts {
-  precision: Precision;
-  why: string;
-  peakBytes: number;
-  flops: number;
-  kernels: number;
-  steps: number;
+export interface RunSettings {
+  submissionMs: number;
+  checkFinite: boolean;
+  /** Throws where the run must not go on: aborted or destroyed. */
+  stop(done: number): void;
 }
 
-interface Loaded {
-  key: string;
-  facts: PlanFacts;
-  executor: RecoveringExecutor;
+function show(dtype: string, shape: number[]): string {
+  return `${dtype}[${shape.join(",")}]`;
 }
 
-/** One try: a plan in this precision, for the device's own limits or (small) for the defaults. */
-interface Attempt {
-  precision: Precision;
-  small: boolean;
-  why: string;
+/** Throws "invalid-input" unless there is one fitting tensor for each input. */
+export function checkInputs(ports: PlanPort[], inputs: Inputs): void {
+  const invalid = (name: string, message: string) => new GyrusError("invalid-input", `[${name}] ${message}`);
+  for (const port of ports) {
+    const input = inputs[port.name];
+    if (!input) throw invalid(port.name, "this input is missing");
+    const [want, got] = [show(port.dtype, port.shape), show(input.dtype, input.shape)];
+    if (want !== got) throw invalid(port.name, `the plan takes ${want}, the input is ${got}`);
+    if (input.data.byteLength !== portBytes(port))
+      throw invalid(port.name, `the input has ${input.data.byteLength} bytes, ${want} has ${portBytes(port)}`);
+  }
+  for (const name of Object.keys(inputs))
+    if (!ports.some((port) => port.name === name)) throw invalid(name, "the plan has no such input");
 }
 
-export function stage(progress: Watch["progress"], name: string): void {
-  progress(name, { fraction: 0, label: "", step: 0, steps: 0, secondsLeft: null });
+/** The captures that options ask for; throws "invalid-input" for a name that the plan does not have. */
+export function chosenCaptures(captures: PlanPort[], wanted: RunOptions["captures"]): PlanPort[] {
+  if (!wanted) return [];
+  if (wanted === true) return captures;
+  return wanted.map((name) => {
+    const found = captures.find((port) => port.name === name);
+    if (found) return found;
+    const names = captures.map((port) => port.name).join(", ") || "none";
+    throw new GyrusError("invalid-input", `[${name}] the plan has no such capture; it has: ${names}`);
+  });
+}
+
+// Index of the first infinity or NaN, or -1.
+function firstNonFinite({ dtype, data }: TensorValue): number {
+  if (dtype === "f32") return new Float32Array(data.buffer).findIndex((value) => !Number.isFinite(value));
+  if (dtype === "f16") return new Uint16Array(data.buffer).findIndex((bits) => (bits & 0x7c00) === 0x7c00);
+  return -1;
 }
 
 export class Runner {
-  /** For tests: so many attempts to load a plan fail as if memory had run out. */
-  refusals = 0;
-  #request: () => Promise<OpenDevice>;
-  #host: Host;
-  #open: OpenDevice | null = null;
-  #loaded: Loaded | null = null;
-  #fits: { key: string; attempt: Attempt } | null = null; // what was left after larger plans failed
-  #chosen: { key: string; choice: Choice } | null = null; // by the rule; planning to see takes a second
-  #watch: Watch | null = null; // of the run under way
-  #planned: { key: string; compiled: CompiledPlan } | null = null; // the last plan that was not loaded yet
+  #loaded: LoadedPlan;
+  #options: RunOptions;
+  #settings: RunSettings;
+  #weights: number[]; // of each step in the progress
+  #totalWeight: number;
+  #doneWeight = 0;
+  #done = 0; // steps
+  #start = performance.now();
+  #lastDone = 0;
+  #times: Timestamps | null = null;
+  #dispatches: number[]; // steps that are dispatches
+  #encoded = 0; // dispatches
 
-  constructor(request: () => Promise<OpenDevice> = requestDevice, around = host()) {
-    this.#request = request;
-    this.#host = around;
+  constructor(loaded: LoadedPlan, options: RunOptions, settings: RunSettings) {
+    this.#loaded = loaded;
+    this.#options = options;
+    this.#settings = settings;
+    const { plan, state } = loaded;
+    this.#weights = plan.steps.map((step) => state.pace.seconds(step));
+    this.#totalWeight = this.#weights.reduce((sum, weight) => sum + weight, 0);
+    this.#dispatches = plan.steps.flatMap((step, i) => (step.op === "dispatch" ? [i] : []));
+    const timed = state.device.features.has("timestamp-query");
+    if (options.profile && !timed)
+      throw new GyrusError("unsupported", "[profile] needs the feature timestamp-query, which the device has not");
+    const queries = options.profile ? 2 * this.#dispatches.length : 2;
+    if (timed && this.#dispatches.length > 0) this.#times = new Timestamps(state, loaded.allocations, queries);
   }
 
-  get device(): OpenDevice | null {
-    return this.#open;
-  }
-
-  /** Opens the device anew where there is none or it was lost. */
-  async openDevice(): Promise<OpenDevice> {
-    if (this.#open) return this.#open;
-    const open = await this.#request();
-    void open.device.lost.then(() => {
-      if (this.#open === open) this.#open = null;
-    });
-    return (this.#open = open);
-  }
-
-  /** The device, opened to see that it can be, or why there is none. Never throws. */
-  async describe(): Promise<DeviceReport> {
+  async run(inputs: Inputs): Promise<RunResult> {
     try {
-      return (await this.openDevice()).report;
-    } catch (error) {
-      return noDevice(error);
+      await this.#upload(inputs);
+      await this.#steps();
+      const outputs = await this.#read();
+      const times = this.#times ? await this.#times.read(this.#loaded.readback) : [];
+      this.#loaded.state.check();
+      if (this.#settings.checkFinite) this.#checkFinite(outputs);
+      return { outputs, wallMs: performance.now() - this.#start, ...this.#profile(times) };
+    } finally {
+      this.#times?.destroy();
     }
   }
 
-  /** Frees the plan on the device: another model, or no use for it. */
-  drop(): void {
-    this.#loaded?.executor.destroy();
-    this.#loaded = null;
+  async #upload(inputs: Inputs): Promise<void> {
+    const { plan, state, buffers } = this.#loaded;
+    const writes = plan.inputs.flatMap((port) =>
+      port.pieces.map(({ hostOffset, range }): Write => {
+        const data = inputs[port.name]!.data.subarray(hostOffset, hostOffset + range.size);
+        return { buffer: buffers[range.buffer]!, offset: range.offset, size: range.size, data };
+      }),
+    );
+    await upload(state, "uploading the inputs", writes);
   }
 
-  /** The network on an image. `modelKey` tells models apart. */
-  async run(
-    model: Model, modelKey: string, image: ImageTensor, wish: SegmentOptions["precision"], watch: Watch,
-  ): Promise<{ result: RunResult; facts: PlanFacts; compileMs: number }> {
-    let last: GyrusError | null = null;
-    const begin = performance.now();
-    this.#watch = watch;
-    for (let attempt = await this.#first(model, modelKey, image, wish, watch), tries = 1; ; ++tries) {
-      try {
-        const { executor, facts } = await this.#load(model, modelKey, image, attempt, watch);
-        const compileMs = performance.now() - begin;
-        const onProgress = (progress: Progress) => watch.progress("Step", progress);
-        const inputs = { image, scale: scalar(image.scale), shift: scalar(image.shift) };
-        const result = await executor.run(inputs, { signal: watch.signal, onProgress });
-        return { result, facts, compileMs };
-      } catch (error) {
-        // After a cancellation the plan serves the next run.
-        if (!(error instanceof GyrusError && error.code === "cancelled")) this.drop();
-        // A device lost twice in a run is as good as one without memory: drivers give up in either way.
-        if (!(error instanceof GyrusError) || !["out-of-memory", "device-lost"].includes(error.code)) throw error;
-        last = error;
+  async #steps(): Promise<void> {
+    const { steps } = this.#loaded.plan;
+    const flying: Submission[] = [];
+    this.#lastDone = performance.now();
+    try {
+      for (let begin = 0; begin < steps.length || flying.length > 0; ) {
+        if (flying.length === inFlight || begin === steps.length) await this.#awaitFirst(flying.shift()!);
+        this.#settings.stop(this.#done);
+        if (begin === steps.length) continue;
+        flying.push(this.#submit(begin));
+        begin = flying.at(-1)!.end;
       }
-      const next = smaller(attempt, wish);
-      if (!next || tries >= 3)
-        throw new GyrusError(last.code, `${last.message}; no smaller plan is left to try: close other tabs and ` +
-          "programs that use the GPU, or take a smaller model");
-      const failed = last.code === "device-lost" ? "was lost with" : "did not give the memory for";
-      watch.notice(`The GPU ${failed} ${name(attempt)}; trying ${name(next)}.`);
-      this.#fits = { key: fitKey(modelKey, image, wish), attempt: next };
-      attempt = next;
+    } finally {
+      await Promise.allSettled(flying.map((submission) => submission.done));
     }
   }
 
-  // What to try first; the memory of an f32 plan decides where the precision is left open.
-  async #first(
-    model: Model, modelKey: string, image: ImageTensor, wish: SegmentOptions["precision"], watch: Watch,
-  ): Promise<Attempt> {
-    if (this.#fits?.key === fitKey(modelKey, image, wish)) return this.#fits.attempt;
-    if (wish !== "auto") return { precision: wish, small: false, why: "chosen in the settings" };
-    const { limits, report } = await this.openDevice();
-    const request = planRequest(image, "f32", limits, report.software);
-    const key = keyOf(modelKey, request);
-    if (this.#chosen?.key !== key) {
-      stage(watch.progress, "Planning");
-      const smaller = { ...request, limits: capped(limits, defaultLimits) };
-      const bytes = (one: PlanRequest) => this.#bytes(model, modelKey, one);
-      this.#chosen = { key, choice: choosePlan(bytes(request), () => bytes(smaller), report, this.#host) };
+  // Steps from `begin` on: at least one, and no more than are predicted to keep the submission short.
+  #submit(begin: number): Submission {
+    const { plan, state } = this.#loaded;
+    const budget = (this.#settings.submissionMs / 1000) * (begin === 0 ? firstSubmission : 1);
+    let predicted = state.pace.seconds(plan.steps[begin]!);
+    let end = begin + 1;
+    for (; end < plan.steps.length && end - begin < mostSteps; ++end) {
+      const more = state.pace.seconds(plan.steps[end]!);
+      if (predicted + more > budget) break;
+      predicted += more;
     }
-    const { choice } = this.#chosen;
-    if (choice.notice) watch.notice(choice.notice);
-    return choice;
+    const { error } = state.scoped(() => {
+      const encoder = state.device.createCommandEncoder({ label: stepLabel(plan.steps[begin]!) });
+      this.#encode(encoder, begin, end);
+      state.device.queue.submit([encoder.finish()]);
+    });
+    const [first, last] = [stepLabel(plan.steps[begin]!), stepLabel(plan.steps[end - 1]!)];
+    const where = `running steps ${begin} '${first}' to ${end - 1} '${last}'`;
+    const done = Promise.all([error, state.guard(state.device.queue.onSubmittedWorkDone())]).then(([found]) => {
+      if (found) throw scopeError(found, where);
+    });
+    done.catch(() => {}); // also heard by #awaitFirst
+    return { end, done, predicted, submitted: performance.now() };
   }
 
-  // What a plan needs; null where none keeps the limits.
-  #bytes(model: Model, modelKey: string, request: PlanRequest): number | null {
-    try {
-      return this.#plan(model, modelKey, request).peakBytes;
-    } catch (error) {
-      if (error instanceof GyrusError && error.code === "over-limits") return null;
-      throw error;
+  #encode(encoder: GPUCommandEncoder, begin: number, end: number): void {
+    const { plan, buffers, pipelines, groups } = this.#loaded;
+    let pass: GPUComputePassEncoder | null = null;
+    const endPass = () => {
+      pass?.end();
+      pass = null;
+    };
+    for (let i = begin; i < end; ++i) {
+      const step: Step = plan.steps[i]!;
+      if (step.op === "dispatch") {
+        pass ??= encoder.beginComputePass(this.#passDescriptor(i, end));
+        pass.setPipeline(pipelines.get(step.kernel)!.pipeline);
+        pass.setBindGroup(0, groups[i]!);
+        pass.dispatchWorkgroups(...step.groups);
+        ++this.#encoded;
+        if (this.#options.profile) endPass();
+        continue;
+      }
+      endPass();
+      if (step.op === "copy") {
+        const { from, to } = step;
+        encoder.copyBufferToBuffer(buffers[from.buffer]!, from.offset, buffers[to.buffer]!, to.offset, from.size);
+      } else {
+        encoder.clearBuffer(buffers[step.range.buffer]!, step.range.offset, step.range.size);
+      }
+    }
+    endPass();
+  }
+
+  #passDescriptor(step: number, end: number): GPUComputePassDescriptor {
+    const label = stepLabel(this.#loaded.plan.steps[step]!);
+    if (!this.#times) return { label };
+    if (this.#options.profile)
+      return { label, timestampWrites: this.#times.writes(2 * this.#encoded, 2 * this.#encoded + 1) };
+    let passEnd = step;
+    while (passEnd < end && this.#loaded.plan.steps[passEnd]!.op === "dispatch") ++passEnd;
+    const first = step === this.#dispatches[0];
+    const last = this.#dispatches.at(-1)! < passEnd;
+    if (!first && !last) return { label };
+    return { label, timestampWrites: this.#times.writes(first ? 0 : null, last ? 1 : null) };
+  }
+
+  async #awaitFirst(submission: Submission): Promise<void> {
+    await submission.done;
+    const { plan, state } = this.#loaded;
+    const now = performance.now();
+    state.pace.observe(submission.predicted, (now - Math.max(this.#lastDone, submission.submitted)) / 1000);
+    this.#lastDone = now;
+    for (; this.#done < submission.end; ++this.#done) this.#doneWeight += this.#weights[this.#done]!;
+    this.#settings.stop(this.#done);
+    const steps = plan.steps.length;
+    const fraction = this.#done === steps ? 1 : Math.min(1, this.#doneWeight / this.#totalWeight);
+    const seconds = (now - this.#start) / 1000;
+    this.#options.onProgress?.({
+      fraction,
+      label: stepLabel(plan.steps[this.#done - 1]!),
+      step: this.#done,
+      steps,
+      secondsLeft: fraction === 1 ? 0 : seconds < warmUp ? null : (seconds * (1 - fraction)) / fraction,
+    });
+  }
+
+  async #read(): Promise<Record<string, TensorValue>> {
+    const { plan, buffers, readback } = this.#loaded;
+    const outputs: Record<string, TensorValue> = {};
+    const reads: Read[] = [];
+    for (const port of [...plan.outputs, ...chosenCaptures(plan.captures, this.#options.captures)]) {
+      const data = new Uint8Array(portBytes(port));
+      outputs[port.name] = { dtype: port.dtype, shape: [...port.shape], data };
+      for (const { hostOffset, range } of port.pieces) {
+        const part = data.subarray(hostOffset, hostOffset + range.size);
+        reads.push({ buffer: buffers[range.buffer]!, offset: range.offset, size: range.size, data: part });
+      }
+    }
+    await readback.read(reads);
+    return outputs;
+  }
+
+  #checkFinite(outputs: Record<string, TensorValue>): void {
+    for (const { name } of this.#loaded.plan.outputs) {
+      const at = firstNonFinite(outputs[name]!);
+      if (at < 0) continue;
+      throw new GyrusError("device", `[${name}] the result is not finite (first at element ${at}): the device ` +
+        "computed wrongly or the network overflows; try precision f32 or another device");
     }
   }
 
-  #plan(model: Model, modelKey: string, request: PlanRequest): CompiledPlan {
-    const key = keyOf(modelKey, request);
-    if (this.#planned?.key !== key) this.#planned = { key, compiled: model.plan(request) };
-    return this.#planned.compiled;
+  #profile(times: number[]): Pick<RunResult, "gpuMs" | "profile"> {
+    const total = Math.max(0, ...times.filter((_, i) => i % 2 === 1));
+    const gpuMs = total > 0 ? total * 1e-6 : null;
+    if (!this.#options.profile) return { gpuMs, profile: [] };
+    const { steps, kernels } = this.#loaded.plan;
+    const profile = this.#dispatches.map((step, i) => {
+      const { label, kernel } = steps[step] as Step & { op: "dispatch" };
+      return { label, kernel: kernels[kernel]!.name, ms: Math.max(0, times[2 * i + 1]! - times[2 * i]!) * 1e-6 };
+    });
+    return { gpuMs, profile };
   }
-
-  async #load(model: Model, modelKey: string, image: ImageTensor, attempt: Attempt, watch: Watch): Promise<Loaded> {
-    const { limits, report } = await this.openDevice();
-    const wanted = attempt.small ? capped(limits, defaultLimits) : limits;
-    const request = planRequest(image, attempt.precision, wanted, report.software);
-    const key = keyOf(modelKey, request);
-    if (this.#loaded?.key === key) {
-      this.#loaded.facts.why = attempt.why;
-      return this.#loaded;
-    }
-    this.drop(); // its memory first
-    stage(watch.progress, "Planning");
-    const compiled = this.#plan(model, modelKey, request);
-    this.#planned = null;
-    const plan = parsePlan(compiled.json, compiled.weights);
-    if (this.refusals > 0) {
-      --this.refusals;
-      throw new GyrusError("out-of-memory", "[device] out-of-memory error, asked for by a test");
-    }
-    // The executor outlives this run: what it says goes to the run of the time, and this run's end does not stop it.
-    const loading = new AbortController();
-    const stop = () => loading.abort();
-    watch.signal.addEventListener("abort", stop);
-    const executor = await RecoveringExecutor.create(plan, {
-      requestDevice: async () => (await this.openDevice()).device,
-      signal: loading.signal,
-      onNotice: (line) => this.#watch?.notice(line),
-      onCompiled: (step, steps) =>
-        this.#watch?.progress("Compiling kernel", { fraction: 0, label: "", step, steps, secondsLeft: null }),
-    }).finally(() => watch.signal.removeEventListener("abort", stop));
-    return (this.#loaded = { key, executor, facts: factsOf(compiled, plan, attempt) });
-  }
-}
-
-function factsOf(compiled: CompiledPlan, plan: Plan, attempt: Attempt): PlanFacts {
-  const { peakBytes, flops } = compiled;
-  const { precision, why } = attempt;
-  return { precision, why, peakBytes, flops, kernels: plan.kernels.length, steps: plan.steps.length };
-}
-
-function planRequest(image: ImageTensor, precision: Precision, limits: PlanLimits, software: boolean): PlanRequest {
-  const spatial = image.shape.slice(-3) as [number, number, number];
-  return { spatial, input: image.dtype, clamp: image.clamp, output: "labels", precision, limits, software };
-}
-
-function keyOf(modelKey: string, request: PlanRequest): string {
-  return JSON.stringify([modelKey, request]);
-}
-
-function fitKey(modelKey: string, image: ImageTensor, wish: SegmentOptions["precision"]): string {
-  return JSON.stringify([modelKey, image.shape, wish]);
-}
-
-function capped(limits: PlanLimits, caps: Partial<PlanLimits>): PlanLimits {
-  const out = { ...limits };
-  for (const [key, cap] of Object.entries(caps) as [keyof PlanLimits, number][]) out[key] = Math.min(out[key], cap);
-  return out;
-}
-
-// Halves first, then smaller buffers: an adapter may offer larger ones than its driver can find room for.
-function smaller(attempt: Attempt, wish: SegmentOptions["precision"]): Attempt | null {
-  const why = "the GPU did not give the memory for a larger plan";
-  if (attempt.precision === "f32" && wish === "auto") return { precision: "f16", small: attempt.small, why };
-  return attempt.small ? null : { ...attempt, small: true, why };
-}
-
-function name(attempt: Attempt): string {
-  return `the plan in ${attempt.precision}${attempt.small ? " with WebGPU's default limits" : ""}`;
-}
-
-function scalar(value: number) {
-  return { dtype: "f32" as const, shape: [1], data: new Uint8Array(new Float32Array([value]).buffer) };
 }

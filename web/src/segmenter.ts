@@ -1,19 +1,25 @@
 // The page's end of the worker: calls become messages, answers come back to who asked.
 
-import { GyrusError, type ErrorCode } from "./errors.js";
+import { GyrusError, type ErrorCode, type Failure, type Hint } from "./errors.js";
 import type {
   CpuOffer, DeviceReport, ModelInfo, ModelSource, OpenScan, Progress, Segmenter, SegmentOptions, SegmentResult,
 } from "./types.js";
 
-export type Method =
-  | "device" | "openScan" | "openModel" | "cpuOffer" | "segment" | "brain"
-  | "debugLoseDevice" | "debugRefuseMemory";
+export type Method = "device" | "openScan" | "openModel" | "cpuOffer" | "segment" | "brain";
 
 export type Request = { id: number; method: Method; args: unknown[] } | { id: number; cancel: true };
 
+/** A GyrusError on its way. */
+export interface Failed {
+  code: ErrorCode;
+  message: string;
+  hints: readonly Hint[];
+  failure: Failure | null;
+}
+
 export type Answer =
   | { id: number; result: unknown }
-  | { id: number; error: { code: ErrorCode; message: string } }
+  | { id: number; error: Failed }
   | { id: number; stage: string; progress: Progress }
   | { id: number; notice: string };
 
@@ -67,16 +73,6 @@ export class WorkerSegmenter implements Segmenter {
     return this.#call("brain", []);
   }
 
-  /** For tests: the device is destroyed as if the driver had failed. */
-  debugLoseDevice(): Promise<void> {
-    return this.#call("debugLoseDevice", []);
-  }
-
-  /** For tests: the next `times` plans find no memory on the device. */
-  debugRefuseMemory(times: number): Promise<void> {
-    return this.#call("debugRefuseMemory", [times]);
-  }
-
   close(): void {
     this.#worker?.terminate();
     this.#worker = null;
@@ -121,8 +117,9 @@ export class WorkerSegmenter implements Segmenter {
     if ("progress" in answer) return call.onProgress?.(answer.stage, answer.progress);
     if ("notice" in answer) return call.onNotice?.(answer.notice);
     this.#calls.delete(answer.id);
-    if ("error" in answer) call.reject(new GyrusError(answer.error.code, answer.error.message));
-    else call.resolve(answer.result as never);
+    if ("result" in answer) return call.resolve(answer.result as never);
+    const { code, message, hints, failure } = answer.error;
+    call.reject(new GyrusError(code, message, failure ? { hints, failure } : { hints }));
   }
 
   #fail(error: Error): void {

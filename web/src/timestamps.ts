@@ -1,21 +1,21 @@
 // GPU times of passes: queries, resolved and read back after the run.
 
 import { scopeError, type DeviceState } from "./device-state.js";
-import type { Memory } from "./memory.js";
-import type { Readback } from "./transfer.js";
+import type { Allocations } from "./allocations.js";
+import type { Readback } from "./staging.js";
 
 const setSize = 4096; // queries; the most a set may have
 
 export class Timestamps {
   #state: DeviceState;
-  #memory: Memory;
+  #allocations: Allocations;
   #sets: GPUQuerySet[] = [];
   #resolved: GPUBuffer | null = null;
   readonly count: number;
 
-  constructor(state: DeviceState, memory: Memory, count: number) {
+  constructor(state: DeviceState, allocations: Allocations, count: number) {
     this.#state = state;
-    this.#memory = memory;
+    this.#allocations = allocations;
     this.count = count;
     for (let at = 0; at < count; at += setSize)
       this.#sets.push(state.device.createQuerySet({ type: "timestamp", count: Math.min(setSize, count - at) }));
@@ -34,7 +34,7 @@ export class Timestamps {
   /** All times, in nanoseconds since the first; a driver that loses or reorders some gives 0 for them. */
   async read(readback: Readback): Promise<number[]> {
     const usage = GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC;
-    const { buffer, ready } = this.#memory.create("timestamps", this.count * 8, usage);
+    const { buffer, ready } = this.#allocations.create("timestamps", this.count * 8, usage);
     this.#resolved = buffer;
     await ready;
     const { error } = this.#state.scoped(() => {
@@ -52,6 +52,6 @@ export class Timestamps {
 
   destroy(): void {
     for (const set of this.#sets) set.destroy();
-    if (this.#resolved) this.#memory.destroy(this.#resolved);
+    if (this.#resolved) this.#allocations.destroy(this.#resolved);
   }
 }

@@ -1,5 +1,5 @@
 // Loads the module that web/wasm/ builds and speaks its C ABI: numbers, strings, bytes, errors.
-import { GyrusError, type ErrorCode } from "./errors.js";
+import { GyrusError, outOfMemory, type ErrorCode } from "./errors.js";
 
 export type WasmSource = BufferSource | Response | PromiseLike<Response> | WebAssembly.Module | URL | string;
 
@@ -72,7 +72,7 @@ export class Wasm {
   #place(bytes: Uint8Array, taken: number[]): number {
     const at = this.#exports.gyrus_alloc!(bytes.length + 1) >>> 0;
     if (at === 0)
-      throw new GyrusError("out-of-memory", `[compiler] no memory left in the page for ${bytes.length} more bytes`);
+      throw outOfMemory(`[compiler] no memory left in the page for ${bytes.length} more bytes`, ["smaller-volume"]);
     taken.push(at);
     new Uint8Array(this.#memory.buffer, at, bytes.length).set(bytes);
     return at;

@@ -1,12 +1,12 @@
 // The worker behind the page: takes the calls of segmenter.ts one after another.
 
-import { Desk } from "./desk.js";
-import { GyrusError } from "./errors.js";
-import type { Answer, Request } from "./segmenter.js";
+import { Pipeline } from "./pipeline.js";
+import { GyrusError, outOfMemory } from "./errors.js";
+import type { Answer, Failed, Request } from "./segmenter.js";
 import type { ModelSource, SegmentOptions } from "./types.js";
 
 const scope = globalThis as unknown as DedicatedWorkerGlobalScope;
-const desk = new Desk(new URL("gyrus.wasm", scope.location.href));
+const pipeline = new Pipeline(new URL("gyrus.wasm", scope.location.href));
 const cancels = new Map<number, AbortController>(); // calls that wait or run
 let last: Promise<unknown> = Promise.resolve();
 let waiting = 0;
@@ -26,13 +26,13 @@ function buffersOf(value: unknown): ArrayBuffer[] {
 
 function perform(id: number, method: string, args: unknown[], signal: AbortSignal): Promise<unknown> {
   switch (method) {
-    case "device": return desk.device();
-    case "openScan": return desk.openScan(args[0] as string, args[1] as ArrayBuffer).then(ahead);
-    case "openModel": return desk.openModel(args[0] as ModelSource);
-    case "cpuOffer": return desk.cpuOffer((args[0] as SegmentOptions).conform);
-    case "brain": return desk.brain();
+    case "device": return pipeline.device();
+    case "openScan": return pipeline.openScan(args[0] as string, args[1] as ArrayBuffer).then(ahead);
+    case "openModel": return pipeline.openModel(args[0] as ModelSource);
+    case "cpuOffer": return pipeline.cpuOffer((args[0] as SegmentOptions).conform);
+    case "brain": return pipeline.brain();
     case "segment":
-      return desk.segment(args[0] as SegmentOptions, {
+      return pipeline.segment(args[0] as SegmentOptions, {
         signal,
         progress: (stage, progress) => post({ id, stage, progress }),
         notice: (notice) => post({ id, notice }),
@@ -46,12 +46,21 @@ function ahead<T>(result: T): T {
   setTimeout(() => {
     if (waiting > 0) return;
     try {
-      desk.conform();
+      pipeline.conform();
     } catch {
       // said when the scan is segmented
     }
   }, aheadMs);
   return result;
+}
+
+// Errors lose their class on the way to the page. A RangeError is the page's own memory, gone.
+function described(error: unknown): Failed {
+  const message = error instanceof Error ? error.message : String(error);
+  const known = error instanceof GyrusError ? error
+    : error instanceof RangeError ? outOfMemory(message, ["smaller-volume"]) : new GyrusError("device", message);
+  const { code, hints, failure } = known;
+  return { code, message, hints, failure };
 }
 
 async function answer(id: number, method: string, args: unknown[], signal: AbortSignal): Promise<void> {
@@ -60,8 +69,7 @@ async function answer(id: number, method: string, args: unknown[], signal: Abort
     const result = await perform(id, method, args, signal);
     post({ id, result }, buffersOf(result));
   } catch (error) {
-    const code = error instanceof GyrusError ? error.code : error instanceof RangeError ? "out-of-memory" : "device";
-    post({ id, error: { code, message: error instanceof Error ? error.message : String(error) } });
+    post({ id, error: described(error) });
   }
 }
 
@@ -69,13 +77,6 @@ scope.onmessage = ({ data }: MessageEvent<Request>) => {
   const { id } = data;
   if ("cancel" in data) {
     cancels.get(id)?.abort();
-    return;
-  }
-  // Not in the queue: it is to hit what runs.
-  if (data.method === "debugLoseDevice" || data.method === "debugRefuseMemory") {
-    if (data.method === "debugLoseDevice") desk.runner.device?.device.destroy();
-    else desk.runner.refusals = Number(data.args[0]);
-    post({ id, result: null });
     return;
   }
   const control = new AbortController();

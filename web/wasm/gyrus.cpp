@@ -65,7 +65,7 @@ auto guarded(F&& body) -> decltype(body()) {
   } catch (const Error& error) {
     record(to_string(error.code()), error.what());
   } catch (const std::bad_alloc&) {
-    record("out-of-memory", "[compiler] no memory left in the page; close other tabs or take a smaller volume");
+    record("over-limits", "[compiler] no memory left in the page; close other tabs or take a smaller volume");
   } catch (const std::exception& error) {
     record("invalid-input", cat("[compiler] ", error.what()));
   }

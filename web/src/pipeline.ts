@@ -5,7 +5,7 @@ import { Compiler, type Model, type Volume } from "./compiler.js";
 import { cpuOffer, cpuRate, runOnCpu } from "./cpu.js";
 import { GyrusError } from "./errors.js";
 import { fetchModel } from "./model-files.js";
-import { Runner, stage, type Watch } from "./runner.js";
+import { Session, stage, type Hooks } from "./session.js";
 import type {
   CpuOffer, DeviceReport, ModelInfo, ModelSource, OpenScan, SegmentOptions, SegmentResult,
 } from "./types.js";
@@ -17,8 +17,8 @@ function breathe(): Promise<void> {
 
 const conformedDims: [number, number, number] = [256, 256, 256];
 
-export class Desk {
-  readonly runner = new Runner();
+export class Pipeline {
+  readonly session = new Session();
   #compiler: Promise<Compiler> | null = null;
   #wasm: URL;
   #scan: Volume | null = null;
@@ -43,7 +43,7 @@ export class Desk {
 
   async device(): Promise<DeviceReport> {
     void this.#open().catch(() => {}); // while the person looks for a scan
-    return this.runner.describe();
+    return this.session.describe();
   }
 
   // The scan that was open stays where the new one cannot be read.
@@ -76,7 +76,7 @@ export class Desk {
         "segmentation needs one channel in three");
     }
     this.#model?.close();
-    this.runner.drop();
+    this.session.drop();
     this.#model = model;
     ++this.#modelKey;
     this.#cpuRate = null;
@@ -106,7 +106,7 @@ export class Desk {
     return cpuOffer(model, spatial, () => (this.#cpuRate ??= cpuRate(model)));
   }
 
-  async segment(options: SegmentOptions, watch: Watch): Promise<SegmentResult> {
+  async segment(options: SegmentOptions, hooks: Hooks): Promise<SegmentResult> {
     const begin = performance.now();
     const compiler = await this.#open();
     const scan = this.#need();
@@ -114,21 +114,21 @@ export class Desk {
     const notices: string[] = [];
     const notice = (line: string) => {
       notices.push(line);
-      watch.notice(line);
+      hooks.notice(line);
     };
     const step = async (name: string) => {
-      stage(watch.progress, name);
+      stage(hooks.progress, name);
       await breathe();
-      if (watch.signal.aborted) throw new GyrusError("cancelled", `[run] cancelled before: ${name.toLowerCase()}`);
+      if (hooks.signal.aborted) throw new GyrusError("cancelled", `[run] cancelled before: ${name.toLowerCase()}`);
     };
     if (options.conform && !scan.info.conformed) await step("Conforming");
     const input = options.conform ? this.conform() : scan;
     if (input !== scan) notices.push(...input.info.notices);
     await step("Normalising");
     const image = input.tensor(options.normalize);
-    const watched = { ...watch, notice };
-    const { result, facts, compileMs } = options.cpu ? await runOnCpu(model, image, watched)
-      : await this.runner.run(model, String(this.#modelKey), image, options.precision, watched);
+    const hooked = { ...hooks, notice };
+    const { result, facts, compileMs } = options.cpu ? await runOnCpu(model, image, hooked)
+      : await this.session.run(model, String(this.#modelKey), image, options.precision, hooked);
     await step("Cleaning and restoring");
     const labels = result.outputs.labels;
     if (!labels) throw new GyrusError("invalid-model", "[plan] has no output named labels");

@@ -1,9 +1,9 @@
 // The buffers of one executor: created under error scopes, counted, freed together.
 
 import { scopeError, type DeviceState, type ScopeError } from "./device-state.js";
-import { GyrusError } from "./errors.js";
+import { outOfMemory, type GyrusError } from "./errors.js";
 
-export class Memory {
+export class Allocations {
   #state: DeviceState;
   #live = new Set<GPUBuffer>();
   #bytes = 0;
@@ -21,7 +21,7 @@ export class Memory {
     return this.#live.size;
   }
 
-  /** A buffer, and a promise that rejects with "out-of-memory" or "device" where the device refused it. */
+  /** A buffer, and a promise that rejects with "over-limits" or "device" where the device refused it. */
   create(label: string, size: number, usage: GPUBufferUsageFlags): { buffer: GPUBuffer; ready: Promise<void> } {
     const { value: buffer, error } = this.#state.scoped(() => this.#state.device.createBuffer({ label, size, usage }));
     this.#live.add(buffer);
@@ -47,6 +47,5 @@ export class Memory {
 function refusal(error: ScopeError, label: string, size: number): GyrusError {
   if (error.kind !== "out-of-memory") return scopeError(error, `allocating ${size} bytes for '${label}'`);
   const mib = (size / 2 ** 20).toFixed(1);
-  return new GyrusError("out-of-memory", `[device] the device refused ${mib} MiB for '${label}': plan with precision ` +
-    "f16 or for a smaller volume, or close other programs that use the GPU");
+  return outOfMemory(`[device] the device refused ${mib} MiB for '${label}': other programs may use its memory`);
 }

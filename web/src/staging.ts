@@ -2,7 +2,7 @@
 
 import { scopeError, type DeviceState } from "./device-state.js";
 import { GyrusError } from "./errors.js";
-import type { Memory } from "./memory.js";
+import type { Allocations } from "./allocations.js";
 import { oneLine } from "./plan.js";
 
 const pieceBytes = 16 * 2 ** 20; // of one write or readback
@@ -76,31 +76,31 @@ export async function upload(state: DeviceState, doing: string, writes: Write[])
 /** Reads through one staging buffer, which stays for the next time. */
 export class Readback {
   #state: DeviceState;
-  #memory: Memory;
+  #allocations: Allocations;
   #staging: GPUBuffer | null = null;
 
-  constructor(state: DeviceState, memory: Memory) {
+  constructor(state: DeviceState, allocations: Allocations) {
     this.#state = state;
-    this.#memory = memory;
+    this.#allocations = allocations;
   }
 
   async read(reads: Read[]): Promise<void> {
     const total = reads.reduce((sum, read) => sum + read.size, 0);
     if (total === 0) return;
     const staging = await this.#buffer(Math.min(total, pieceBytes, this.#state.device.limits.maxBufferSize));
-    for (const parts of loads(reads, staging.size)) await this.#land(staging, parts);
+    for (const parts of loads(reads, staging.size)) await this.#readParts(staging, parts);
   }
 
   async #buffer(size: number): Promise<GPUBuffer> {
     if (this.#staging && this.#staging.size >= size) return this.#staging;
-    if (this.#staging) this.#memory.destroy(this.#staging);
+    if (this.#staging) this.#allocations.destroy(this.#staging);
     this.#staging = null;
-    const { buffer, ready } = this.#memory.create("staging", size, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST);
+    const { buffer, ready } = this.#allocations.create("staging", size, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST);
     await ready;
     return (this.#staging = buffer);
   }
 
-  async #land(staging: GPUBuffer, parts: Part<Read>[]): Promise<void> {
+  async #readParts(staging: GPUBuffer, parts: Part<Read>[]): Promise<void> {
     const { device } = this.#state;
     const { error } = this.#state.scoped(() => {
       const encoder = device.createCommandEncoder({ label: "readback" });
