@@ -73,7 +73,7 @@ class Batch {
       return true;
     } catch (const Error& error) {
       failed.code = error.code();
-      failed.error = error.what();
+      failed.error = worded(error);
     } catch (const std::bad_alloc&) {
       failed.code = ErrorCode::OverLimits;
       failed.error = cat("[", jobs_[index].scan, "] the machine has not enough memory for it");

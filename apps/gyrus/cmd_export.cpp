@@ -129,7 +129,7 @@ std::string port_rows(const std::vector<PlanPort>& ports, const char* way) {
 }
 
 // The example's README.md with the names in double braces filled in.
-std::string readme(const fs::path& file, const CompileRequest& request, const Plan& plan, const Target& target) {
+std::string readme(const fs::path& file, const CompileRequest& request, const Plan& plan, const CompileTarget& target) {
   const Manifest& manifest = request.manifest;
   const auto image =
       std::find_if(plan.inputs.begin(), plan.inputs.end(), [](const PlanPort& port) { return port.name == "image"; });
@@ -164,7 +164,7 @@ std::string readme(const fs::path& file, const CompileRequest& request, const Pl
   return text;
 }
 
-std::string index_json(const CompileRequest& request, const Plan& plan, const Target& target,
+std::string index_json(const CompileRequest& request, const Plan& plan, const CompileTarget& target,
                        std::vector<std::string> names) {
   names.push_back(kIndex);
   Json inputs = Json::array(), outputs = Json::array();
@@ -189,8 +189,8 @@ std::string index_json(const CompileRequest& request, const Plan& plan, const Ta
 
 // What plan plans for. Of an adapter's limits, alignments are no finer than the defaults: browsers offer none finer,
 // whatever the GPU can do.
-Target browser_target(const DeviceArguments& arguments) {
-  Target target = plan_target(arguments);
+CompileTarget browser_target(const DeviceArguments& arguments) {
+  CompileTarget target = plan_target(arguments);
   if (arguments.limits != "adapter") return target;
   const Limits defaults;
   Limits& limits = target.limits;
@@ -210,7 +210,7 @@ void run(const ExportArguments& arguments) {
     fail(ErrorCode::Unsupported, request.model.name, "takes ", request.model.input_channels, " channels of ",
          request.model.spatial_rank, " axes; export is for volumes of one channel");
   if (arguments.output == "logits") request.network.output = NetworkOutput::Logits;
-  const Target target = browser_target(arguments.compile.device);
+  const CompileTarget target = browser_target(arguments.compile.device);
   const Compiled compiled = compile(request.model, request.size, request.network, target,
                                     parse_precision(arguments.compile.device.precision));
   check(compiled.plan, target.limits);

@@ -19,7 +19,7 @@ struct PlanArguments {
   bool quiet = false;
 };
 
-void print_summary(const Plan& plan, const Target& target) {
+void print_summary(const Plan& plan, const CompileTarget& target) {
   size_t dispatches = 0;
   for (const Step& step : plan.steps) dispatches += std::holds_alternative<Dispatch>(step);
   std::printf("planned for   %s\n", target.name.c_str());
@@ -87,7 +87,7 @@ void write_plan(const Plan& plan, const std::string& path) {
 
 void run(const PlanArguments& arguments) {
   const CompileRequest request = read_request(arguments.compile);
-  const Target target = plan_target(arguments.compile.device);
+  const CompileTarget target = plan_target(arguments.compile.device);
   const Compiled compiled = compile(request.model, request.size, request.network, target,
                                     parse_precision(arguments.compile.device.precision));
   check(compiled.plan, target.limits);

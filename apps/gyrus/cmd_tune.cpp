@@ -30,7 +30,7 @@ void run(const TuneArguments& arguments) {
   const AdapterInfo adapter = choose_adapter(options.device);
   if (!adapter.features.timestamp_query)
     fail(ErrorCode::Unsupported, adapter.name, "has no timestamps to measure with; the defaults stay");
-  const Target target = target_of(adapter, options.limits);
+  const CompileTarget target = target_of(adapter, options.limits);
   const Compiled compiled = compile(request.model, request.size, request.network, target, options.precision);
   const Device device = open_for(adapter, target.limits, compiled.plan.features);
   TuneOptions wanted;

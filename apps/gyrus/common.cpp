@@ -72,6 +72,23 @@ class SilentStderr {
   int saved_;
 };
 
+const char* words_for(Hint hint) {
+  switch (hint) {
+    case Hint::HalfPrecision: return "--precision f16";
+    case Hint::SinglePrecision: return "--precision f32";
+    case Hint::SmallerVolume: return "a smaller volume";
+    case Hint::SmallerModel: return "a smaller model";
+    case Hint::OtherModel: return "another --model";
+    case Hint::OtherDevice: return "another --device";
+    case Hint::CheckFinite: return "--nan-check";
+    case Hint::MinMaxNormalize: return "--normalize minmax";
+    case Hint::AllowEmpty: return "--allow-empty";
+    case Hint::FetchModel: return "gyrus models fetch";
+    case Hint::FetchFromFolder: return "gyrus models fetch --from FOLDER";
+  }
+  return "";
+}
+
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -87,9 +104,18 @@ int exit_status(ErrorCode code) {
     case ErrorCode::Unsupported: return 5;
     case ErrorCode::OverLimits: return 6;
     case ErrorCode::Device: return 7;
+    case ErrorCode::NonFinite: return 8;
     case ErrorCode::Cancelled: return 130;
   }
   return kUnexpected;
+}
+
+std::string worded(const Error& error) {
+  std::string line = error.what();
+  const std::vector<Hint>& hints = error.hints();
+  for (size_t i = 0; i < hints.size(); ++i)
+    line += cat(i == 0 ? "; try " : i + 1 < hints.size() ? ", " : " or ", words_for(hints[i]));
+  return line;
 }
 
 void set_exit_code(int status) { final_status = status; }
@@ -126,6 +152,7 @@ void add_device_options(CLI::App& command, DeviceArguments& arguments) {
       ->type_name("adapter|default|FILE")
       ->capture_default_str();
   command.add_option("--precision", arguments.precision, "Storage of feature maps: f32, f16, or f32 where it fits")
+      ->check(CLI::IsMember({"f32", "f16", "auto"}))
       ->type_name("f32|f16|auto")
       ->capture_default_str();
 }
@@ -154,13 +181,13 @@ std::vector<AdapterInfo> find_adapters() {
   return list_adapters();
 }
 
-Target plan_target(const DeviceArguments& arguments) {
+CompileTarget plan_target(const DeviceArguments& arguments) {
   const LimitsChoice choice = read_limits(arguments.limits);
   if (!choice.limits) {
     find_adapters();
     return target_of(choose_adapter(arguments.device));
   }
-  Target target = default_target();
+  CompileTarget target = default_target();
   target.limits = *choice.limits;
   target.memory_bytes = choice.memory_bytes;
   if (arguments.limits != "default") target.name = arguments.limits;

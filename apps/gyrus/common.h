@@ -19,6 +19,9 @@ int exit_status(ErrorCode code);
 void set_exit_code(int status);
 int exit_code();
 
+// The message of an error with its hints as options of this program.
+std::string worded(const Error& error);
+
 // "gyrus: …", one line on standard error.
 void say(const std::string& line);
 // The same, only with --verbose or GYRUS_VERBOSE set.
@@ -47,7 +50,7 @@ LimitsChoice read_limits(const std::string& text);
 SessionOptions session_options(const DeviceArguments& arguments);
 
 // The device that `gyrus plan` and `gyrus info` plan for. Opens nothing; only --limits adapter looks for one.
-Target plan_target(const DeviceArguments& arguments);
+CompileTarget plan_target(const DeviceArguments& arguments);
 
 // Looks for GPUs. What drivers and the Vulkan loader print meanwhile is dropped unless verbose(): the one line that
 // counts is ours.

@@ -8,8 +8,8 @@ namespace {
 
 constexpr const char* kFooter =
     "Exit status: 0 done, 2 wrong usage or input, 3 a file cannot be read or written, 4 a broken model,\n"
-    "5 not supported, 6 over the limits or memory of the GPU, 7 no GPU or it failed, 9 some scans failed,\n"
-    "130 interrupted, 1 anything else.";
+    "5 not supported, 6 over the limits or memory of the GPU, 7 no GPU or it failed, 8 values that are not finite,\n"
+    "9 some scans failed, 130 interrupted, 1 anything else.";
 
 std::string one_line(std::string text) {
   for (char& c : text)
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const gyrus::Error& error) {
-    say(one_line(error.what()));
+    say(one_line(worded(error)));
     return exit_status(error.code());
   } catch (const std::bad_alloc&) {
     say("[memory] the machine has not enough of it for this volume");

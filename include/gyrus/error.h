@@ -1,6 +1,9 @@
 #pragma once
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace gyrus {
 
@@ -14,19 +17,40 @@ enum class ErrorCode {
   InvalidInput,  // bad data or arguments given by the caller
   Io,            // a file that cannot be read or written
   Cancelled,     // the caller asked to stop
+  NonFinite,     // a value of the network is infinite or not a number
 };
 
-// The name of a code, as printed in JSON summaries.
+// What may help after an error. Messages name no option of any program: the command line words hints as flags, the page
+// as buttons.
+enum class Hint : uint8_t {
+  HalfPrecision,    // store feature maps in f16, which needs about half the memory
+  SinglePrecision,  // store feature maps in f32
+  SmallerVolume,    // fewer voxels
+  SmallerModel,     // a network that needs less
+  OtherModel,       // a network for such scans
+  OtherDevice,      // another GPU or driver
+  CheckFinite,      // test every value of the network, which names the first node that is not finite
+  MinMaxNormalize,  // bring intensities to [0, 1] by their extremes
+  AllowEmpty,       // accept a result without any label
+  FetchModel,       // bring the model into the store
+  FetchFromFolder,  // the same from files that were brought by hand
+};
+
+// The names of codes and hints, as printed in JSON summaries.
 const char* to_string(ErrorCode code);
+const char* to_string(Hint hint);
 
 // The one exception type of gyrus. The message starts with "[op]" or "[file]" and is a single line.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(ErrorCode code, const std::string& message, std::vector<Hint> hints = {})
+      : std::runtime_error(message), code_(code), hints_(std::move(hints)) {}
   ErrorCode code() const { return code_; }
+  const std::vector<Hint>& hints() const { return hints_; }  // the most promising first
 
  private:
   ErrorCode code_;
+  std::vector<Hint> hints_;
 };
 
 }  // namespace gyrus

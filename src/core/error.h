@@ -20,4 +20,11 @@ template <class... Args>
   throw Error(code, cat("[", subject, "] ", message...));
 }
 
+// The same with hints, the most promising first.
+template <class... Args>
+[[noreturn]] void fail(ErrorCode code, const std::vector<Hint>& hints, const std::string& subject,
+                       const Args&... message) {
+  throw Error(code, cat("[", subject, "] ", message...), hints);
+}
+
 }  // namespace gyrus

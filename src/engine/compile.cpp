@@ -7,8 +7,8 @@
 namespace gyrus {
 namespace {
 
-Compiled compile_as(const Model& model, const Shape& spatial, const NetworkOptions& network, const Target& target,
-                    Precision precision, const PassObserver& observer) {
+Compiled compile_as(const Model& model, const Shape& spatial, const NetworkOptions& network,
+                    const CompileTarget& target, Precision precision, const PassObserver& observer) {
   Compiled out;
   out.before = network_graph(model, spatial, network);
   out.after = optimize(out.before, precision, observer);
@@ -19,30 +19,29 @@ Compiled compile_as(const Model& model, const Shape& spatial, const NetworkOptio
   return out;
 }
 
-bool fits(const Plan& plan, const Target& target) {
+bool fits(const Plan& plan, const CompileTarget& target) {
   return !target.memory_bytes || plan.peak_bytes() <= *target.memory_bytes;
 }
 
-[[noreturn]] void fail_memory(const Model& model, const Shape& spatial, const Plan& plan, const Target& target) {
-  const char* hint = plan.precision == "f16" ? "a smaller volume or a smaller model"
-                                             : "--precision f16, which needs about half, or a smaller volume";
-  fail(ErrorCode::OverLimits, model.name, "needs ", bytes_text(plan.peak_bytes()), " of GPU memory for ",
-       extents_text(spatial), " voxels in ", plan.precision, ", but ", target.name, " has ",
-       bytes_text(*target.memory_bytes), "; try ", hint);
+[[noreturn]] void fail_memory(const Model& model, const Shape& spatial, const Plan& plan, const CompileTarget& target) {
+  const Hint first = plan.precision == "f16" ? Hint::SmallerModel : Hint::HalfPrecision;
+  fail(ErrorCode::OverLimits, {first, Hint::SmallerVolume}, model.name, "needs ", bytes_text(plan.peak_bytes()),
+       " of GPU memory for ", extents_text(spatial), " voxels in ", plan.precision, ", but ", target.name, " has ",
+       bytes_text(*target.memory_bytes));
 }
 
 }  // namespace
 
-Target default_target() { return {"a device with WebGPU's default limits", default_limits(), {}, std::nullopt}; }
+CompileTarget default_target() { return {"a device with WebGPU's default limits", default_limits(), {}, std::nullopt}; }
 
 PrecisionChoice parse_precision(const std::string& text) {
   if (text == "f32") return PrecisionChoice::F32;
   if (text == "f16") return PrecisionChoice::F16;
   if (text == "auto") return PrecisionChoice::Auto;
-  fail(ErrorCode::InvalidInput, "--precision", "\"", text, "\" is none of f32, f16, auto");
+  fail(ErrorCode::InvalidInput, "precision", "\"", text, "\" is none of f32, f16, auto");
 }
 
-Compiled compile(const Model& model, const Shape& spatial, const NetworkOptions& network, const Target& target,
+Compiled compile(const Model& model, const Shape& spatial, const NetworkOptions& network, const CompileTarget& target,
                  PrecisionChoice precision, const PassObserver& observer) {
   const Precision first = precision == PrecisionChoice::F16 ? Precision::F16 : Precision::F32;
   Compiled out = compile_as(model, spatial, network, target, first, observer);

@@ -14,18 +14,18 @@
 namespace gyrus {
 
 // What a plan is made for: a device as the planner sees it.
-struct Target {
+struct CompileTarget {
   std::string name;
   Limits limits;
   PlanOptions tuning;
   std::optional<uint64_t> memory_bytes;
   std::string device{};  // adapter and driver, under which tunings are kept; empty: none are looked for
   // The tuning kept for a graph that went through the passes, if there is one; may be empty.
-  std::function<std::optional<ConvTuning>(const Target&, const Graph&)> kept{};
+  std::function<std::optional<ConvTuning>(const CompileTarget&, const Graph&)> kept{};
 };
 
 // The specification's default limits, of no device in particular.
-Target default_target();
+CompileTarget default_target();
 
 // "f32", "f16" or "auto"; throws InvalidInput on anything else.
 PrecisionChoice parse_precision(const std::string& text);
@@ -41,7 +41,7 @@ struct Compiled {
 using PassObserver = std::function<void(const std::string& pass, const Graph&)>;
 
 // Throws OverLimits when the plan needs more memory than the target has, saying what to try.
-Compiled compile(const Model& model, const Shape& spatial, const NetworkOptions& network, const Target& target,
+Compiled compile(const Model& model, const Shape& spatial, const NetworkOptions& network, const CompileTarget& target,
                  PrecisionChoice precision, const PassObserver& observer = {});
 
 }  // namespace gyrus

@@ -10,21 +10,25 @@ namespace gyrus {
 namespace {
 
 void check_finite(const std::string& name, const Tensor& tensor) {
-  if (tensor.dtype != DType::F32) return;
-  const float* values = tensor.as<float>();
   const int64_t count = tensor.size();
-  for (int64_t i = 0; i < count; ++i)
-    if (!std::isfinite(values[i]))
-      fail(ErrorCode::Device, name, "element ", i, " of the result is ", values[i],
-           "; the network overflowed or the driver is at fault: try --precision f32 or another --device");
+  int64_t i = 0;
+  if (tensor.dtype == DType::F32)
+    for (const float* values = tensor.as<float>(); i < count && std::isfinite(values[i]);) ++i;
+  else if (tensor.dtype == DType::F16)
+    while (i < count && std::isfinite(get(tensor, i))) ++i;
+  else
+    return;
+  if (i < count)
+    fail(ErrorCode::NonFinite, {Hint::SinglePrecision, Hint::OtherDevice}, name, "element ", i, " of the result is ",
+         get(tensor, i), "; the network overflowed or the driver is at fault");
 }
 
 }  // namespace
 
-Target target_of(const AdapterInfo& adapter, const std::optional<Limits>& limits) {
-  Target target{adapter.name, adapter.limits, {}, adapter.memory_bytes};
+CompileTarget target_of(const AdapterInfo& adapter, const std::optional<Limits>& limits) {
+  CompileTarget target{adapter.name, adapter.limits, {}, adapter.memory_bytes};
   target.device = cat(adapter.name, ", ", adapter.driver, ", ", adapter.backend);
-  target.kept = [](const Target& t, const Graph& graph) {
+  target.kept = [](const CompileTarget& t, const Graph& graph) {
     return kept_tuning(tuning_key(t.device, graph, t.limits), t.tuning.conv);
   };
   if (adapter.type == AdapterType::Software) target.tuning = software_options();
@@ -40,7 +44,7 @@ struct Session::Parts {
 
 Session::Parts Session::make(const Model& model, const Shape& spatial, const SessionOptions& options) {
   const AdapterInfo adapter = choose_adapter(options.device);
-  Target target = target_of(adapter, options.limits);
+  CompileTarget target = target_of(adapter, options.limits);
   if (options.memory_bytes) target.memory_bytes = options.memory_bytes;
   Compiled compiled = compile(model, spatial, options.network, target, options.precision);
   DeviceOptions wanted;

@@ -13,7 +13,7 @@
 namespace gyrus {
 
 // An adapter, with the limits given (which must not exceed its own) instead of its own.
-Target target_of(const AdapterInfo& adapter, const std::optional<Limits>& limits = std::nullopt);
+CompileTarget target_of(const AdapterInfo& adapter, const std::optional<Limits>& limits = std::nullopt);
 
 struct SessionOptions {
   PrecisionChoice precision = PrecisionChoice::Auto;
@@ -28,8 +28,8 @@ class Session {
  public:
   Session(const Model& model, const Shape& spatial, const SessionOptions& options = {});
 
-  // `image` is [1, C, spatial…] of the dtype of options.network.input. Throws Device when a result is not finite, and
-  // what Executor::run throws.
+  // `image` is [1, C, spatial…] of the dtype of options.network.input. Throws NonFinite when a result is not finite,
+  // and what Executor::run throws.
   RunResult run(const Tensor& image, const Normalization& normalization, const RunOptions& options = {});
 
   const AdapterInfo& adapter() const { return device_.adapter(); }

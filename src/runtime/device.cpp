@@ -279,7 +279,7 @@ WGPUFuture DeviceImpl::work_done() const {
 }
 
 Handle<WGPUBuffer> DeviceImpl::create_buffer(const std::string& purpose, uint64_t size, WGPUBufferUsage usage,
-                                             bool mapped, const std::string& advice) {
+                                             bool mapped, const std::string& whole, const std::vector<Hint>& hints) {
   const std::lock_guard lock(scope_mutex);
   WGPUDawnFakeBufferOOMForTesting refuse{};
   refuse.chain.sType = WGPUSType_DawnFakeBufferOOMForTesting;
@@ -298,7 +298,7 @@ Handle<WGPUBuffer> DeviceImpl::create_buffer(const std::string& purpose, uint64_
   const ScopeResult validation = pop_scope(*this);
   check(cat("allocating ", purpose));
   if (memory.type != WGPUErrorType_NoError || (!buffer && validation.type == WGPUErrorType_NoError))
-    fail(ErrorCode::OverLimits, adapter.name, "the driver refused ", size, " bytes for ", purpose, advice);
+    fail(ErrorCode::OverLimits, hints, adapter.name, "the driver refused ", size, " bytes for ", purpose, whole);
   if (validation.type != WGPUErrorType_NoError)
     fail(ErrorCode::Device, adapter.name, size, " bytes for ", purpose, ": ", validation.message);
   return buffer;

@@ -61,9 +61,9 @@ struct DeviceImpl {
   // Waits until the queue has done everything submitted so far.
   WGPUFuture work_done() const;
 
-  // A buffer, or OverLimits (out of memory) or Device naming `purpose` and `advice`.
+  // A buffer, or OverLimits (out of memory) or Device naming `purpose` and `whole`, with the hints.
   Handle<WGPUBuffer> create_buffer(const std::string& purpose, uint64_t size, WGPUBufferUsage usage, bool mapped,
-                                   const std::string& advice = {});
+                                   const std::string& whole = {}, const std::vector<Hint>& hints = {});
   // Runs `body` in a validation scope; throws Device with the first error, after "[subject] ".
   void validated(const std::string& subject, const std::function<void()>& body);
   // The pipelines of the kernels, in their order; those not yet in the cache are built side by side.

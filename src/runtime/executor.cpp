@@ -17,7 +17,11 @@ std::string in_mib(uint64_t bytes) {
   return text;
 }
 
-constexpr const char* kTryLess = "try --precision f16, a smaller volume or another device";
+// What makes a plan need less, or a device have more.
+std::vector<Hint> less_memory(const Plan& plan) {
+  if (plan.precision == "f16") return {Hint::SmallerVolume, Hint::SmallerModel, Hint::OtherDevice};
+  return {Hint::HalfPrecision, Hint::SmallerVolume, Hint::OtherDevice};
+}
 
 void check_features(const DeviceImpl& device, const Features& needs) {
   const auto need = [&](bool needed, bool has, const char* name) {
@@ -32,8 +36,8 @@ void check_features(const DeviceImpl& device, const Features& needs) {
 void check_memory(const DeviceImpl& device, const Plan& plan) {
   const auto memory = device.adapter.memory_bytes;
   if (memory && plan.peak_bytes() > *memory)
-    fail(ErrorCode::OverLimits, device.adapter.name, "the plan needs ", in_mib(plan.peak_bytes()),
-         " of GPU memory, the device has ", in_mib(*memory), "; ", kTryLess);
+    fail(ErrorCode::OverLimits, less_memory(plan), device.adapter.name, "the plan needs ", in_mib(plan.peak_bytes()),
+         " of GPU memory, the device has ", in_mib(*memory));
 }
 
 WGPUBufferUsage usage_of(BufferKind kind) {
@@ -50,11 +54,11 @@ bool has_dispatch(const Plan& plan) {
 }  // namespace
 
 void ExecutorImpl::allocate() {
-  const std::string advice =
-      cat("; the plan needs ", in_mib(plan->peak_bytes()), " in ", plan->buffers.size(), " buffers: ", kTryLess);
+  const std::string whole =
+      cat("; the plan needs ", in_mib(plan->peak_bytes()), " in ", plan->buffers.size(), " buffers");
   for (const PlanBuffer& buffer : plan->buffers) {
     buffers.push_back(device->create_buffer(cat("buffer '", buffer.label, "'"), buffer.size, usage_of(buffer.kind),
-                                            /*mapped=*/false, advice));
+                                            /*mapped=*/false, whole, less_memory(*plan)));
     allocated += buffer.size;
   }
 }

@@ -191,8 +191,8 @@ Normalization normalization_of(const Volume& volume, const NormalizeOptions& opt
   if (options.kind == NormalizeKind::Quantile) {
     ends = value_quantiles(volume, options.low, options.high);
     if (!(ends.low < ends.high))
-      fail(ErrorCode::InvalidInput, volume.name, "has the value ", ends.low, " at both quantiles ", options.low,
-           " and ", options.high, ": nearly all voxels are the same; try --normalize minmax");
+      fail(ErrorCode::InvalidInput, {Hint::MinMaxNormalize}, volume.name, "has the value ", ends.low,
+           " at both quantiles ", options.low, " and ", options.high, ": nearly all voxels are the same");
     out.clamp_low = 0;
     out.clamp_high = 1;
   }

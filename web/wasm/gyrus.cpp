@@ -1,9 +1,9 @@
 // The module's C ABI, called by web/src/compiler.ts alone.
 //
-// A call that can fail returns 0 (or a null handle) when it did; gyrus_error_code() and gyrus_error_message() then say
-// why. Results that are no handle are left in two places until the next call: gyrus_text(), JSON or other UTF-8, and
-// gyrus_data() with gyrus_size(), bytes. Handles are freed by the close function of their kind. Bytes come in through
-// gyrus_alloc(); the calls that take them say who frees them.
+// A call that can fail returns 0 (or a null handle) when it did; gyrus_error_code(), gyrus_error_message() and
+// gyrus_error_hints() (names, with commas) then say why. Results that are no handle are left in two places until the
+// next call: gyrus_text(), JSON or other UTF-8, and gyrus_data() with gyrus_size(), bytes. Handles are freed by the
+// close function of their kind. Bytes come in through gyrus_alloc(); the calls that take them say who frees them.
 
 #include <emscripten/emscripten.h>
 
@@ -42,7 +42,7 @@ struct OpenModel {
 };
 
 struct Results {
-  std::string code, message;  // of the last failure
+  std::string code, message, hints;  // of the last failure; hints by their names, with commas
   std::string text;
   std::vector<std::byte> data;
   double peak_bytes = 0, flops = 0;  // of the last plan
@@ -50,9 +50,11 @@ struct Results {
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-void record(const char* code, std::string message) {
+void record(const char* code, std::string message, const std::vector<Hint>& hints = {}) {
   results.code = code;
   results.message = std::move(message);
+  results.hints.clear();
+  for (const Hint hint : hints) results.hints += (results.hints.empty() ? "" : ",") + std::string(to_string(hint));
 }
 
 // What body returns; its zero after an exception, which is recorded.
@@ -63,7 +65,7 @@ auto guarded(F&& body) -> decltype(body()) {
   try {
     return body();
   } catch (const Error& error) {
-    record(to_string(error.code()), error.what());
+    record(to_string(error.code()), error.what(), error.hints());
   } catch (const std::bad_alloc&) {
     record("over-limits", "[compiler] no memory left in the page; close other tabs or take a smaller volume");
   } catch (const std::exception& error) {
@@ -132,7 +134,7 @@ NetworkOptions network_of(const Json& request) {
 }
 
 Compiled compile_request(const Model& model, const Json& request) {
-  Target target{"this device", limits_of(request.at("limits")), {}, std::nullopt};
+  CompileTarget target{"this device", limits_of(request.at("limits")), {}, std::nullopt};
   if (request.at("software")) target.tuning = software_options();
   Compiled compiled = compile(model, request.at("spatial").get<Shape>(), network_of(request), target,
                               parse_precision(request.at("precision")));
@@ -184,6 +186,7 @@ GYRUS_EXPORT void* gyrus_alloc(size_t bytes) { return std::malloc(bytes); }
 GYRUS_EXPORT void gyrus_free(void* bytes) { std::free(bytes); }
 GYRUS_EXPORT const char* gyrus_error_code() { return results.code.c_str(); }
 GYRUS_EXPORT const char* gyrus_error_message() { return results.message.c_str(); }
+GYRUS_EXPORT const char* gyrus_error_hints() { return results.hints.c_str(); }
 GYRUS_EXPORT const char* gyrus_text() { return results.text.data(); }
 GYRUS_EXPORT size_t gyrus_text_size() { return results.text.size(); }
 GYRUS_EXPORT const std::byte* gyrus_data() { return results.data.data(); }
