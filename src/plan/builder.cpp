@@ -114,10 +114,11 @@ BufferRange PlanBuilder::add_uniform(const std::vector<uint32_t>& words) {
 uint32_t PlanBuilder::add_kernel(PlanKernel kernel) {
   const auto [entry, fresh] = kernels_.try_emplace(kernel.wgsl, static_cast<uint32_t>(plan_.kernels.size()));
   if (!fresh) return entry->second;
-  const uint64_t bytes = workgroup_bytes(kernel.wgsl).value_or(0);
+  const uint64_t bytes = workgroup_bytes(kernel.wgsl).value_or(limits_.max_compute_workgroup_storage_size);
   if (bytes > limits_.max_compute_workgroup_storage_size)
     fail(ErrorCode::OverLimits, kernel.name, "needs ", bytes, " bytes of workgroup memory; the device has ",
          limits_.max_compute_workgroup_storage_size);
+  kernel.workgroup_bytes = static_cast<uint32_t>(bytes);
   plan_.kernels.push_back(std::move(kernel));
   return entry->second;
 }
@@ -165,7 +166,7 @@ void PlanBuilder::dispatch(const DispatchSpec& spec) {
 }
 
 void PlanBuilder::emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups, uint64_t first_group, double share) {
-  PlanKernel kernel{spec.name, spec.wgsl, "main", {spec.workgroup, 1, 1}, {BindingKind::Uniform}};
+  PlanKernel kernel{spec.name, spec.wgsl, "main", {spec.workgroup, 1, 1}, {BindingKind::Uniform}, 0};
   Dispatch step;
   step.label = spec.label;
   std::vector<uint32_t> words = spec.params.words();

@@ -1,6 +1,8 @@
 #include "plan/check.h"
 
 #include <algorithm>
+#include <cfloat>
+#include <set>
 
 #include "core/error.h"
 #include "core/tensor.h"
@@ -42,7 +44,7 @@ void check_buffers(const Plan& plan) {
       invalid(subject, "size ", buffer.size, " is not a positive multiple of 4 bytes");
     if (buffer.size > UINT64_MAX - total) invalid(subject, "the sizes of all buffers overflow");
     total += buffer.size;
-    if (buffer.kind == BufferKind::Storage) continue;
+    if (buffer.kind != BufferKind::Weights && buffer.kind != BufferKind::Params) continue;
     if (buffer.data_offset > plan.weights.size() || buffer.size > plan.weights.size() - buffer.data_offset)
       invalid(subject, "its data, ", buffer.size, " bytes at ", buffer.data_offset, ", pass the end of the weights of ",
               plan.weights.size(), " bytes");
@@ -74,6 +76,15 @@ void check_aliases(const Plan& plan, const Dispatch& dispatch, const std::string
   }
 }
 
+void check_binding(BufferKind buffer, BindingKind binding, const std::string& subject) {
+  const bool uniform = binding == BindingKind::Uniform;
+  if (buffer == BufferKind::Arguments) {
+    if (binding == BindingKind::ReadWriteStorage) invalid(subject, "the buffer of arguments bound to be written");
+  } else if ((buffer == BufferKind::Params) != uniform) {
+    invalid(subject, uniform ? "a storage buffer bound as uniform" : "a parameter buffer bound as storage");
+  }
+}
+
 void check_dispatch(const Plan& plan, const Dispatch& dispatch, const std::string& subject) {
   if (dispatch.kernel >= plan.kernels.size()) invalid(subject, "kernel ", dispatch.kernel, " does not exist");
   const PlanKernel& kernel = plan.kernels[dispatch.kernel];
@@ -83,9 +94,7 @@ void check_dispatch(const Plan& plan, const Dispatch& dispatch, const std::strin
   for (size_t i = 0; i < dispatch.bindings.size(); ++i) {
     const std::string binding = cat(subject, " binding ", i);
     check_range(plan, dispatch.bindings[i], binding);
-    const bool params = plan.buffers[dispatch.bindings[i].buffer].kind == BufferKind::Params;
-    if (params != (kernel.bindings[i] == BindingKind::Uniform))
-      invalid(binding, params ? "a parameter buffer bound as storage" : "a storage buffer bound as uniform");
+    check_binding(plan.buffers[dispatch.bindings[i].buffer].kind, kernel.bindings[i], binding);
   }
   for (uint32_t groups : dispatch.groups)
     if (groups == 0) invalid(subject, "a group count of 0");
@@ -94,9 +103,11 @@ void check_dispatch(const Plan& plan, const Dispatch& dispatch, const std::strin
 }
 
 void check_writable(const Plan& plan, const BufferRange& range, const std::string& subject) {
-  if (plan.buffers[range.buffer].kind == BufferKind::Params)
-    invalid(subject, "parameter buffer '", plan.buffers[range.buffer].label,
-            "' is filled once and not copied or cleared");
+  const PlanBuffer& buffer = plan.buffers[range.buffer];
+  if (buffer.kind == BufferKind::Params)
+    invalid(subject, "parameter buffer '", buffer.label, "' is filled once and not copied or cleared");
+  if (buffer.kind == BufferKind::Arguments)
+    invalid(subject, "argument buffer '", buffer.label, "' is filled by the caller and not copied or cleared");
 }
 
 void check_copy(const Plan& plan, const Copy& copy, const std::string& subject) {
@@ -153,14 +164,92 @@ void check_port(const Plan& plan, const PlanPort& port) {
   if (covered != bytes) invalid(subject, "its pieces leave out byte ", covered, " of ", bytes);
 }
 
+template <class List>
+void check_names(const List& items, const char* what) {
+  for (size_t i = 0; i < items.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (items[i].name == items[j].name) invalid(cat(what, " '", items[i].name, "'"), "is there twice");
+}
+
 void check_ports(const Plan& plan) {
   for (const auto* ports : {&plan.inputs, &plan.outputs, &plan.captures}) {
-    for (size_t i = 0; i < ports->size(); ++i) {
-      check_port(plan, (*ports)[i]);
-      for (size_t j = 0; j < i; ++j)
-        if ((*ports)[i].name == (*ports)[j].name) invalid(cat("port '", (*ports)[i].name, "'"), "is there twice");
-    }
+    for (const PlanPort& port : *ports) check_port(plan, port);
+    check_names(*ports, "port");
   }
+  for (const PlanPort& port : plan.inputs)
+    for (const Piece& piece : port.pieces)
+      if (plan.buffers[piece.range.buffer].kind == BufferKind::State)
+        invalid(cat("port '", port.name, "'"), "an input lies in the buffer of a state");
+}
+
+// The pieces of states are all State buffers, each once and whole, in the order of the bytes they hold.
+void check_states(const Plan& plan) {
+  std::vector<bool> owned(plan.buffers.size());
+  for (const PlanState& state : plan.states) {
+    check_port(plan, state);
+    const std::string subject = cat("state '", state.name, "'");
+    uint64_t bytes = 0;
+    for (const Piece& piece : state.pieces) {
+      const PlanBuffer& buffer = plan.buffers[piece.range.buffer];
+      if (buffer.kind != BufferKind::State) invalid(subject, "buffer '", buffer.label, "' is none for state");
+      if (piece.range.offset != 0 || piece.range.size != buffer.size || piece.host_offset != bytes)
+        invalid(subject, "its pieces are not whole buffers one after another");
+      if (owned[piece.range.buffer]) invalid(subject, "buffer '", buffer.label, "' holds two pieces");
+      owned[piece.range.buffer] = true;
+      bytes += piece.range.size;
+    }
+    if (state.start && (*state.start > plan.weights.size() || bytes > plan.weights.size() - *state.start))
+      invalid(subject, "its start, ", bytes, " bytes at ", *state.start, ", passes the end of the weights of ",
+              plan.weights.size(), " bytes");
+  }
+  check_names(plan.states, "state");
+  for (size_t i = 0; i < owned.size(); ++i)
+    if (plan.buffers[i].kind == BufferKind::State && !owned[i])
+      invalid(cat("buffer ", i, " '", plan.buffers[i].label, "'"), "belongs to no state");
+}
+
+void check_argument(const PlanArgument& argument, uint64_t buffer_size) {
+  const std::string subject = cat("argument '", argument.name, "'");
+  if (argument.offset % 4 != 0 || buffer_size < 4 || argument.offset > buffer_size - 4)
+    invalid(subject, "offset ", argument.offset, " is no place in the argument buffer of ", buffer_size, " bytes");
+  double lowest = -FLT_MAX, highest = FLT_MAX;
+  if (argument.dtype == DType::I32) {
+    lowest = INT32_MIN;
+    highest = INT32_MAX;
+  } else if (argument.dtype == DType::U32) {
+    lowest = 0;
+    highest = UINT32_MAX;
+  } else if (argument.dtype != DType::F32) {
+    invalid(subject, "has the type ", to_string(argument.dtype), "; arguments are f32, i32 or u32");
+  }
+  if (!(lowest <= argument.least && argument.least <= argument.most && argument.most <= highest))
+    invalid(subject, "the range from ", argument.least, " to ", argument.most, " is empty or passes that of ",
+            to_string(argument.dtype));
+}
+
+void check_arguments(const Plan& plan) {
+  uint64_t size = 0;
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.kind != BufferKind::Arguments) continue;
+    if (size) invalid(cat("buffer '", buffer.label, "'"), "is a second buffer of arguments");
+    size = buffer.size;
+  }
+  std::set<uint64_t> offsets;
+  for (const PlanArgument& argument : plan.arguments) {
+    check_argument(argument, size);
+    if (!offsets.insert(argument.offset).second)
+      invalid(cat("argument '", argument.name, "'"), "lies where another one lies");
+  }
+  check_names(plan.arguments, "argument");
+}
+
+void check_report(const Plan& plan) {
+  if (plan.report.has_value() == plan.reports.empty())
+    invalid("report", plan.report ? "a range without a list of reports" : "a list of reports without a range");
+  if (!plan.report) return;
+  check_range(plan, *plan.report, "report");
+  if (plan.report->size != 16 || plan.buffers[plan.report->buffer].kind != BufferKind::Storage)
+    invalid("report", "is not 16 bytes of a storage buffer");
 }
 
 void check_most(const std::string& subject, const char* what, uint64_t found, uint64_t limit) {
@@ -176,6 +265,7 @@ void check_kernel_limits(const PlanKernel& kernel, const Limits& limits) {
   check_most(subject, "workgroup size z", size[2], limits.max_compute_workgroup_size_z);
   check_most(subject, "invocations per workgroup", uint64_t{size[0]} * size[1] * size[2],
              limits.max_compute_invocations_per_workgroup);
+  check_most(subject, "workgroup storage", kernel.workgroup_bytes, limits.max_compute_workgroup_storage_size);
   const auto uniforms = std::count(kernel.bindings.begin(), kernel.bindings.end(), BindingKind::Uniform);
   check_most(subject, "number of uniform buffers", static_cast<uint64_t>(uniforms), kUniformBuffers);
   check_most(subject, "number of storage buffers", kernel.bindings.size() - static_cast<uint64_t>(uniforms),
@@ -206,12 +296,13 @@ void check_consistent(const Plan& plan) {
   check_kernels(plan);
   check_steps(plan);
   check_ports(plan);
+  check_states(plan);
+  check_arguments(plan);
+  check_report(plan);
 }
 
 void check(const Plan& plan, const Limits& limits) {
   check_consistent(plan);
-  check_most("plan", "workgroup storage", plan.needs.max_compute_workgroup_storage_size,
-             limits.max_compute_workgroup_storage_size);
   for (size_t i = 0; i < plan.buffers.size(); ++i)
     check_most(cat("buffer ", i, " '", plan.buffers[i].label, "'"), "size", plan.buffers[i].size,
                limits.max_buffer_size);

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,9 +14,11 @@
 namespace gyrus {
 
 enum class BufferKind : uint8_t {
-  Storage,  // storage binding, copy source and destination
-  Weights,  // as Storage; filled once from Plan::weights
-  Params,   // uniform binding; filled once from Plan::weights
+  Storage,    // storage binding, copy source and destination
+  Weights,    // as Storage; filled once from Plan::weights
+  Params,     // uniform binding; filled once from Plan::weights
+  State,      // as Storage; a whole piece of one of Plan::states, owned by a Memory and kept between runs
+  Arguments,  // uniform or read-only storage binding; holds Plan::arguments, written before every run; at most one
 };
 
 struct PlanBuffer {
@@ -34,6 +37,7 @@ struct PlanKernel {
   std::string entry = "main";
   std::array<uint32_t, 3> workgroup_size{1, 1, 1};
   std::vector<BindingKind> bindings;
+  uint32_t workgroup_bytes = 0;  // of workgroup memory, each variable rounded up to 16 as WebGPU counts them
 };
 
 // A range of a buffer, in bytes. Offsets keep the limits' alignment; sizes are multiples of 4.
@@ -78,6 +82,32 @@ struct PlanPort {
   std::vector<Piece> pieces;
 };
 
+// A tensor that lives in a Memory from run to run. Its pieces are whole State buffers in the order of the tensor's
+// bytes, so that plans that cut a tensor in the same way can share it.
+struct PlanState : PlanPort {
+  std::optional<uint64_t> start;  // where its first contents stand in Plan::weights, padded as in pieces; else zeros
+};
+
+// A scalar that the caller gives for each run: 4 bytes in the Arguments buffer.
+struct PlanArgument {
+  std::string name;
+  DType dtype = DType::F32;  // F32, I32 or U32
+  double least = 0;          // the range of what may be given, ends included
+  double most = 0;
+  uint64_t offset = 0;  // bytes
+};
+
+enum class ReportKind : uint8_t {
+  Index,   // an index out of range; words 1 and 2 of the report are the index (as i32) and the extent
+  Finite,  // a value that is not finite
+};
+
+// What a kernel may report, and the node that it means.
+struct PlanReport {
+  ReportKind kind = ReportKind::Index;
+  std::string label;
+};
+
 struct Plan {
   Limits needs;           // the least limits under which the plan is valid
   Features features;      // what the kernels use
@@ -88,7 +118,13 @@ struct Plan {
   std::vector<PlanPort> inputs;
   std::vector<PlanPort> outputs;
   std::vector<PlanPort> captures;
-  std::vector<std::byte> weights;  // the binary file: initial contents of Weights and Params buffers
+  std::vector<PlanState> states;
+  std::vector<PlanArgument> arguments;
+  // 16 bytes of a Storage buffer that executors clear before a run and read after it. A kernel that finds something
+  // wrong sets word 0 from 0 to 1 + the index of its report, and then words 1 to 3 to details.
+  std::optional<BufferRange> report;
+  std::vector<PlanReport> reports;  // empty without `report`
+  std::vector<std::byte> weights;   // the binary file: first contents of Weights and Params buffers and of states
 
   uint64_t peak_bytes() const;  // of all buffers; they all live as long as the plan is loaded
   double flops() const;

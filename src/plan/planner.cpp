@@ -5,7 +5,6 @@
 #include "core/error.h"
 #include "graph/op.h"
 #include "plan/lowering.h"
-#include "plan/workgroup_memory.h"
 
 namespace gyrus {
 namespace {
@@ -54,9 +53,8 @@ Limits needs_of(const Plan& plan, const Limits& limits) {
     needs.max_compute_invocations_per_workgroup =
         std::max(needs.max_compute_invocations_per_workgroup, kernel.workgroup_size[0]);
     needs.max_compute_workgroup_size_x = std::max(needs.max_compute_workgroup_size_x, kernel.workgroup_size[0]);
-    const uint64_t memory = workgroup_bytes(kernel.wgsl).value_or(limits.max_compute_workgroup_storage_size);
     needs.max_compute_workgroup_storage_size =
-        std::max(needs.max_compute_workgroup_storage_size, static_cast<uint32_t>(memory));
+        std::max(needs.max_compute_workgroup_storage_size, kernel.workgroup_bytes);
   }
   for (const Step& step : plan.steps) {
     const auto* dispatch = std::get_if<Dispatch>(&step);

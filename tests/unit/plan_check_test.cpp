@@ -41,7 +41,7 @@ TEST(PlanCheck, NamesInconsistencies) {
       {"no entry", [](Plan& p) { p.kernels[0].entry.clear(); }, "no entry point"},
       {"kernel index", [](Plan& p) { dispatch_of(p).kernel = 1; }, "step 1 'conv1'"},
       {"binding count", [](Plan& p) { dispatch_of(p).bindings.pop_back(); }, "3 bindings"},
-      {"buffer index", [](Plan& p) { dispatch_of(p).bindings[0].buffer = 4; }, "buffer 4 does not exist"},
+      {"buffer index", [](Plan& p) { dispatch_of(p).bindings[0].buffer = 9; }, "buffer 9 does not exist"},
       {"range end", [](Plan& p) { dispatch_of(p).bindings[0].size = 4096; }, "pass the end"},
       {"range overflow", [](Plan& p) { dispatch_of(p).bindings[0].size = UINT64_MAX - 3; }, "pass the end"},
       {"offset overflow", [](Plan& p) { dispatch_of(p).bindings[0].offset = UINT64_MAX - 3; }, "pass the end"},
@@ -86,6 +86,55 @@ TEST(PlanCheck, NamesInconsistencies) {
        },
        "overflow"},
       {"port negative", [](Plan& p) { p.outputs[0].shape = {-4}; }, "port 'y'"},
+      {"input in state",
+       [](Plan& p) {
+         p.inputs.push_back({"z", DType::F32, {1}, {{0, {6, 0, 4}}}});
+       },
+       "port 'z'"},
+      {"state twice", [](Plan& p) { p.states[1].name = "s"; }, "state 's'] is there twice"},
+      {"state in storage", [](Plan& p) { p.buffers[6].kind = BufferKind::Storage; }, "'t' is none for state"},
+      {"state of half a buffer", [](Plan& p) { p.buffers[6].size = 8; }, "state 't'] its pieces are not whole"},
+      {"state out of order", [](Plan& p) { std::swap(p.states[0].pieces[0], p.states[0].pieces[1]); }, "not whole"},
+      {"state shares a buffer",
+       [](Plan& p) {
+         p.states.push_back(p.states[1]);
+         p.states[2].name = "u";
+       },
+       "state 'u'] buffer 't' holds two"},
+      {"state missing", [](Plan& p) { p.states.pop_back(); }, "buffer 6 't'] belongs to no state"},
+      {"start end", [](Plan& p) { p.states[0].start = 672; }, "state 's'] its start"},
+      {"start overflow", [](Plan& p) { p.states[0].start = UINT64_MAX; }, "state 's'] its start"},
+      {"arguments written",
+       [](Plan& p) {
+         std::get<Dispatch>(p.steps[3]).bindings[0] = {7, 0, 16};
+       },
+       "arguments bound to be written"},
+      {"arguments cleared",
+       [](Plan& p) {
+         std::get<Clear>(p.steps[0]).range = {7, 0, 16};
+       },
+       "argument buffer 'args'"},
+      {"argument twice", [](Plan& p) { p.arguments[1].name = "rate"; }, "argument 'rate'] is there twice"},
+      {"argument place", [](Plan& p) { p.arguments[1].offset = 16; }, "no place in the argument buffer of 16"},
+      {"argument odd", [](Plan& p) { p.arguments[1].offset = 2; }, "argument 'position'] offset 2"},
+      {"argument overlap", [](Plan& p) { p.arguments[1].offset = 0; }, "lies where another"},
+      {"argument type", [](Plan& p) { p.arguments[0].dtype = DType::F16; }, "arguments are f32, i32 or u32"},
+      {"argument range", [](Plan& p) { p.arguments[0].least = 0.75; }, "argument 'rate'] the range"},
+      {"argument over i32", [](Plan& p) { p.arguments[1].most = 2147483648.0; }, "passes that of i32"},
+      {"argument below u32", [](Plan& p) { p.arguments[1].dtype = DType::U32; }, "passes that of u32"},
+      {"argument over f32", [](Plan& p) { p.arguments[0].most = 1e300; }, "passes that of f32"},
+      {"no argument buffer",
+       [](Plan& p) {
+         p.buffers[7].kind = BufferKind::Storage;
+         p.steps.pop_back();
+       },
+       "argument buffer of 0 bytes"},
+      {"two argument buffers", [](Plan& p) { p.buffers.push_back(p.buffers[7]); }, "second buffer of arguments"},
+      {"report without reports", [](Plan& p) { p.reports.clear(); }, "without a list"},
+      {"reports without report", [](Plan& p) { p.report.reset(); }, "without a range"},
+      {"report size", [](Plan& p) { p.report->size = 12; }, "16 bytes"},
+      {"report range", [](Plan& p) { p.report->offset = 4; }, "pass the end"},
+      {"report in state", [](Plan& p) { p.report->buffer = 4; }, "16 bytes of a storage"},
   };
   for (const Fault& fault : faults) {
     SCOPED_TRACE(fault.name);

@@ -33,7 +33,12 @@ TEST(PlanJson, RoundTripIsByteIdentical) {
   EXPECT_EQ(std::get<Dispatch>(again.steps[1]).flops, std::get<Dispatch>(plan.steps[1]).flops);
   EXPECT_EQ(again.outputs[0].shape, plan.outputs[0].shape);
   EXPECT_EQ(again.inputs[0].pieces[1].range.offset, 1024u);
-  EXPECT_EQ(again.peak_bytes(), 4096u + 4096 + 512 + 256);
+  EXPECT_EQ(again.states[0].start, 512u);
+  EXPECT_FALSE(again.states[1].start);
+  EXPECT_EQ(again.arguments[1].least, -1);
+  EXPECT_EQ(again.report->buffer, 8u);
+  EXPECT_EQ(again.reports[1].label, "conv1");
+  EXPECT_EQ(again.peak_bytes(), 4096u + 4096 + 512 + 256 + 64 + 36 + 4 + 16 + 16);
   EXPECT_EQ(again.flops(), plan.flops());
   EXPECT_EQ(again.bytes(), plan.bytes());
 }
@@ -98,8 +103,8 @@ TEST(PlanJson, RefusesOtherFormatsAndWeights) {
   const Plan plan = sample_plan();
   const std::string text = to_json(plan);
   std::string other = text;
-  other.replace(other.find("gyrus-plan-1"), 12, "gyrus-plan-9");
-  expect_refused(other, "gyrus-plan-9", plan.weights);
+  other.replace(other.find("gyrus-plan-2"), 12, "gyrus-plan-1");
+  expect_refused(other, "format 'gyrus-plan-1'; this version reads 'gyrus-plan-2'", plan.weights);
   expect_refused(text, "768", std::vector<std::byte>(767));
   std::string precision = text;
   precision.replace(precision.find("\"f16\""), 5, "\"f64\"");
@@ -128,6 +133,9 @@ TEST(PlanJson, MessagesStayOneLine) {
 TEST(PlanJson, WritesOnlyWhatCanBeRead) {
   Plan plan = sample_plan();
   std::get<Dispatch>(plan.steps[1]).flops = std::nan("");
+  EXPECT_EQ(thrown_by([&] { to_json(plan); }).code(), ErrorCode::InvalidInput);
+  plan = sample_plan();
+  plan.arguments[0].most = INFINITY;
   EXPECT_EQ(thrown_by([&] { to_json(plan); }).code(), ErrorCode::InvalidInput);
   plan = sample_plan();
   plan.buffers[0].label = "\xFF";

@@ -33,7 +33,7 @@ test("a good plan is read", () => {
 });
 
 const bad: [string, (json: any) => void, RegExp][] = [
-  ["another format", (p) => (p.format = "gyrus-plan-2"), /format 'gyrus-plan-2'; this version reads 'gyrus-plan-1'/],
+  ["another format", (p) => (p.format = "gyrus-plan-1"), /format 'gyrus-plan-1'; this version reads 'gyrus-plan-2'/],
   ["an unknown key", (p) => (p.extra = 1), /plan has an unknown key 'extra'/],
   ["a missing key", (p) => delete p.captures, /plan has no 'captures'/],
   ["an unknown key inside", (p) => (p.buffers[2].usage = 1), /plan\.buffers\[2\] has an unknown key 'usage'/],

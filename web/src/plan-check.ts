@@ -44,7 +44,7 @@ function checkBuffers(plan: Plan): void {
       invalid(subject, `size ${buffer.size} is not a positive multiple of 4 bytes`);
     total += buffer.size;
     if (!Number.isSafeInteger(total)) invalid(subject, "the sizes of all buffers overflow");
-    if (buffer.kind === "storage") return;
+    if (buffer.kind !== "weights" && buffer.kind !== "params") return;
     if (buffer.dataOffset + buffer.size > plan.weights.byteLength)
       invalid(subject, `its data, ${buffer.size} bytes at ${buffer.dataOffset}, pass the end of the weights of ` +
         `${plan.weights.byteLength} bytes`);
@@ -163,8 +163,6 @@ function checkDispatchLimits(plan: Plan, dispatch: Dispatch, subject: string, li
 export function checkLimits(plan: Plan, limits: PlanLimits, features: ReadonlySet<string>): void {
   const missing = planFeatures.find((feature) => plan.features[feature] && !features.has(feature));
   if (missing) fail("over-limits", "features", `the device was opened without ${missing}; plan for this device`);
-  const { maxComputeWorkgroupStorageSize: storage, maxStorageBuffersPerShaderStage: storageBuffers } = limits;
-  checkMost("plan", "workgroup storage", plan.needs.maxComputeWorkgroupStorageSize, storage);
   plan.buffers.forEach(({ label, size }, i) =>
     checkMost(`buffer ${i} '${label}'`, "size", size, limits.maxBufferSize));
   for (const kernel of plan.kernels) {
@@ -174,9 +172,11 @@ export function checkLimits(plan: Plan, limits: PlanLimits, features: ReadonlySe
     checkMost(subject, "workgroup size y", y, limits.maxComputeWorkgroupSizeY);
     checkMost(subject, "workgroup size z", z, limits.maxComputeWorkgroupSizeZ);
     checkMost(subject, "invocations per workgroup", x * y * z, limits.maxComputeInvocationsPerWorkgroup);
+    checkMost(subject, "workgroup storage", kernel.workgroupBytes, limits.maxComputeWorkgroupStorageSize);
     const uniforms = kernel.bindings.filter((kind) => kind === "uniform").length;
     checkMost(subject, "number of uniform buffers", uniforms, uniformBuffersPerStage);
-    checkMost(subject, "number of storage buffers", kernel.bindings.length - uniforms, storageBuffers);
+    checkMost(subject, "number of storage buffers", kernel.bindings.length - uniforms,
+      limits.maxStorageBuffersPerShaderStage);
   }
   plan.steps.forEach((step, i) => {
     if (step.op === "dispatch") checkDispatchLimits(plan, step, nameOf(step, i), limits);

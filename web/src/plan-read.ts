@@ -5,7 +5,7 @@ import { GyrusError } from "./errors.js";
 import { checkConsistent } from "./plan-check.js";
 import { limitNames, oneLine, planFeatures, planFormat } from "./plan.js";
 import type { BindingKind, BufferKind, BufferRange, Piece, Plan } from "./plan.js";
-import type { PlanBuffer, PlanKernel, PlanPort, Step } from "./plan.js";
+import type { PlanArgument, PlanBuffer, PlanKernel, PlanPort, PlanReport, PlanState, Step } from "./plan.js";
 import type { DType, Precision } from "./types.js";
 
 function invalid(message: string): never {
@@ -95,9 +95,10 @@ function piece(json: unknown, where: string): Piece {
   return { hostOffset, range: { buffer, offset, size } };
 }
 
-const bufferKind = oneOf<BufferKind>(["storage", "weights", "params"]);
+const bufferKind = oneOf<BufferKind>(["storage", "weights", "params", "state", "arguments"]);
 const bindingKind = oneOf<BindingKind>(["read", "write", "uniform"]);
 const dtype = oneOf<DType>(["f32", "f16", "i32", "u32", "u8"]);
+const reportKind = oneOf<PlanReport["kind"]>(["index", "finite"]);
 const precision = oneOf<Precision>(["f32", "f16"]);
 
 function buffer(json: unknown, where: string): PlanBuffer {
@@ -111,11 +112,12 @@ function buffer(json: unknown, where: string): PlanBuffer {
 }
 
 function kernel(json: unknown, where: string): PlanKernel {
-  const o = object(json, where, ["name", "entry", "workgroupSize", "bindings", "wgsl"]);
+  const o = object(json, where, ["name", "entry", "workgroupSize", "workgroupBytes", "bindings", "wgsl"]);
   return {
     name: label(o.name, `${where}.name`),
     entry: label(o.entry, `${where}.entry`),
     workgroupSize: triple(o.workgroupSize, `${where}.workgroupSize`),
+    workgroupBytes: u32(o.workgroupBytes, `${where}.workgroupBytes`),
     bindings: list(o.bindings, `${where}.bindings`, bindingKind),
     wgsl: string(o.wgsl, `${where}.wgsl`),
   };
@@ -144,8 +146,9 @@ function step(json: unknown, where: string): Step {
   };
 }
 
-function port(json: unknown, where: string): PlanPort {
-  const o = object(json, where, ["name", "dtype", "shape", "pieces"]);
+const portKeys = ["name", "dtype", "shape", "pieces"] as const;
+
+function portOf(o: Record<(typeof portKeys)[number], unknown>, where: string): PlanPort {
   return {
     name: label(o.name, `${where}.name`),
     dtype: dtype(o.dtype, `${where}.dtype`),
@@ -154,8 +157,31 @@ function port(json: unknown, where: string): PlanPort {
   };
 }
 
+const port: Reader<PlanPort> = (json, where) => portOf(object(json, where, portKeys), where);
+
+function state(json: unknown, where: string): PlanState {
+  const o = object(json, where, [...portKeys, "start"] as const);
+  return { ...portOf(o, where), start: o.start === null ? null : whole(o.start, `${where}.start`) };
+}
+
+function argument(json: unknown, where: string): PlanArgument {
+  const o = object(json, where, ["name", "dtype", "least", "most", "offset"]);
+  return {
+    name: label(o.name, `${where}.name`),
+    dtype: dtype(o.dtype, `${where}.dtype`),
+    least: number(o.least, `${where}.least`),
+    most: number(o.most, `${where}.most`),
+    offset: whole(o.offset, `${where}.offset`),
+  };
+}
+
+function report(json: unknown, where: string): PlanReport {
+  const o = object(json, where, ["kind", "label"]);
+  return { kind: reportKind(o.kind, `${where}.kind`), label: label(o.label, `${where}.label`) };
+}
+
 const planKeys = ["format", "precision", "needs", "features", "weights", "buffers", "kernels", "steps", "inputs",
-  "outputs", "captures"] as const;
+  "outputs", "captures", "states", "arguments", "report", "reports"] as const;
 
 /**
  * Reads a plan from the two files that the compiler writes and checks it completely: after this, nothing in it points
@@ -170,7 +196,7 @@ export function parsePlan(json: string, weights: Uint8Array): Plan {
   }
   const found = (parsed as { format?: unknown } | null)?.format;
   if (typeof found === "string" && found !== planFormat)
-    invalid(`has the format '${found}'; this version reads '${planFormat}'`);
+    invalid(`has the format '${found}'; this version reads '${planFormat}': compile or export the model again`);
   const o = object(parsed, "plan", planKeys);
   string(o.format, "plan.format");
   const bytes = whole(o.weights, "plan.weights");
@@ -186,6 +212,10 @@ export function parsePlan(json: string, weights: Uint8Array): Plan {
     inputs: list(o.inputs, "plan.inputs", port),
     outputs: list(o.outputs, "plan.outputs", port),
     captures: list(o.captures, "plan.captures", port),
+    states: list(o.states, "plan.states", state),
+    arguments: list(o.arguments, "plan.arguments", argument),
+    report: o.report === null ? null : range(o.report, "plan.report"),
+    reports: list(o.reports, "plan.reports", report),
     weights,
   };
   checkConsistent(plan);

@@ -4,9 +4,9 @@ import type { DType, PlanLimits, Precision } from "./types.js";
 
 export { parsePlan } from "./plan-read.js";
 
-export const planFormat = "gyrus-plan-1";
+export const planFormat = "gyrus-plan-2";
 
-export type BufferKind = "storage" | "weights" | "params";
+export type BufferKind = "storage" | "weights" | "params" | "state" | "arguments";
 export type BindingKind = "read" | "write" | "uniform";
 export type PlanFeature = "shader-f16" | "subgroups" | "timestamp-query";
 
@@ -22,6 +22,7 @@ export interface PlanKernel {
   name: string;
   entry: string;
   workgroupSize: [number, number, number];
+  workgroupBytes: number; // of workgroup memory
   bindings: BindingKind[];
   wgsl: string;
 }
@@ -70,6 +71,26 @@ export interface PlanPort {
   pieces: Piece[];
 }
 
+/** A tensor that is kept from run to run; its pieces are whole state buffers in the order of its bytes. */
+export interface PlanState extends PlanPort {
+  start: number | null; // where its first contents stand in Plan.weights; null: zeros
+}
+
+/** A scalar that the caller gives for each run, at `offset` of the one buffer of arguments. */
+export interface PlanArgument {
+  name: string;
+  dtype: DType; // f32, i32 or u32
+  least: number;
+  most: number;
+  offset: number;
+}
+
+/** What a kernel may report, and the node that it means. */
+export interface PlanReport {
+  kind: "index" | "finite";
+  label: string;
+}
+
 /** A checked plan; make one with {@link parsePlan}. */
 export interface Plan {
   precision: Precision;
@@ -81,6 +102,10 @@ export interface Plan {
   inputs: PlanPort[];
   outputs: PlanPort[];
   captures: PlanPort[];
+  states: PlanState[];
+  arguments: PlanArgument[];
+  report: BufferRange | null; // 16 bytes: word 0 is 0, or 1 + the index of a report
+  reports: PlanReport[];
   weights: Uint8Array;
 }
 

@@ -43,7 +43,7 @@ export function chainJson(count: number, steps: number, turns = 0) {
     pieces: [[0, buffer, 0, size]],
   });
   return {
-    format: "gyrus-plan-1",
+    format: "gyrus-plan-2",
     precision: "f32",
     needs: { ...needs, maxBufferSize: size, maxStorageBufferBindingSize: size },
     features: { "shader-f16": false, subgroups: false, "timestamp-query": false },
@@ -57,7 +57,7 @@ export function chainJson(count: number, steps: number, turns = 0) {
       { label: "middle", size, kind: "storage", dataOffset: 0 },
     ],
     kernels: [
-      { name: "double", entry: "main", workgroupSize: [64, 1, 1], bindings: ["uniform", "read", "read", "write"], wgsl },
+      { name: "double", entry: "main", workgroupSize: [64, 1, 1], workgroupBytes: 0, bindings: ["uniform", "read", "read", "write"], wgsl },
     ],
     steps: [
       { op: "copy", from: range(4), to: range(2) },
@@ -76,6 +76,10 @@ export function chainJson(count: number, steps: number, turns = 0) {
     inputs: [port("x", 4)],
     outputs: [port("y", 2 + (steps % 2))],
     captures: [port("copied", 5)],
+    states: [],
+    arguments: [],
+    report: null,
+    reports: [],
     count,
     turns,
   };
