@@ -1,18 +1,21 @@
 import { byId, element } from "./dom.js";
+import { messageOf, type Action } from "./hints.js";
 
 // Messages that want attention: one line each, until dismissed or followed by something that worked.
 
 const kMost = 3; // shown at a time, the newest last
 
-export function alertLine(text: string): void {
+function alertLine(text: string, actions: Action[]): void {
   const region = byId("alerts");
   for (const old of [...region.children]) if (old.firstChild?.textContent === text) old.remove();
   const line = element("div", "", "alert");
   line.append(element("span", text));
-  const close = element("button", "Dismiss");
-  close.type = "button";
-  close.addEventListener("click", () => line.remove());
-  line.append(close);
+  for (const { label, act } of [...actions, { label: "Dismiss", act: () => {} }]) {
+    const button = element("button", label);
+    button.type = "button";
+    button.addEventListener("click", () => (line.remove(), act()));
+    line.append(button);
+  }
   region.append(line);
   while (region.children.length > kMost) region.firstElementChild?.remove();
 }
@@ -21,9 +24,9 @@ export function clearAlerts(): void {
   byId("alerts").replaceChildren();
 }
 
-// An error as a person should read it: "cancelled" is no error to them.
-export function showError(error: unknown): void {
-  alertLine(error instanceof Error ? error.message : String(error));
+// An error as a person should read it, and what they can do about it.
+export function showError(error: unknown, actions: Action[] = []): void {
+  alertLine(messageOf(error), actions);
 }
 
 export function noticeLine(line: string): void {

@@ -2,10 +2,11 @@ import type {
   CpuOffer, DeviceReport, LabelEntry, ModelInfo, ModelSource, OpenScan, Segmenter, SegmentOptions, SegmentResult,
   SiteModel,
 } from "../src/types.js";
-import { GyrusError } from "../src/errors.js";
+import { GyrusError, isCancelled } from "../src/errors.js";
 import { clearAlerts, clearNotices, noticeLine, showError } from "./alerts.js";
 import { noGpuText } from "./cpu.js";
 import { byId, bytesText, gridText, secondsText, swatch } from "./dom.js";
+import { actionsOf, messageOf } from "./hints.js";
 import { showPanel, type Facts } from "./panel.js";
 import { ProgressView } from "./progress.js";
 import { LabelTable } from "./table.js";
@@ -95,9 +96,9 @@ export class App {
   }
 
   fail(error: unknown): void {
-    if (error instanceof GyrusError && error.code === "cancelled") return;
-    this.errors.push(error instanceof Error ? error.message : String(error));
-    showError(error);
+    if (isCancelled(error)) return;
+    this.errors.push(messageOf(error));
+    showError(error, actionsOf(error, () => void this.run()));
   }
 
   // Refuses with a message while a run is under way.
@@ -117,8 +118,7 @@ export class App {
       this.scan = info;
       this.scanName = name;
       this.forgetResult();
-      const plain = info.notices.map((line) => line.replace(/ \(--[^)]*\)/, "")); // without options of the command line
-      this.scanNotices = note ? [note, ...plain] : plain;
+      this.scanNotices = note ? [note, ...info.notices] : info.notices;
       this.showNotices(this.scanNotices);
       byId("drop-hint").hidden = true;
       await this.viewer.showScan(name, nifti);
@@ -215,8 +215,7 @@ export class App {
         ? `Done on the CPU in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)}.`
         : `Done in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)} on the device.`;
     } catch (error) {
-      const cancelled = error instanceof GyrusError && error.code === "cancelled";
-      last = cancelled ? "Cancelled." : "Failed; see the message above.";
+      last = isCancelled(error) ? "Cancelled." : "Failed; see the message above.";
       this.forgetResult();
       this.fail(error);
       if (error instanceof GyrusError && kNoDevice.includes(error.code)) void this.findDevice(); // is there one still?

@@ -19,7 +19,8 @@ export type Hint =
   | "other-model"
   | "other-device"
   | "check-finite"
-  | "min-max-normalize"
+  | "minmax-normalize"
+  | "allow-empty"
   | "fetch-model"
   | "fetch-from-folder";
 

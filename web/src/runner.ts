@@ -245,8 +245,8 @@ export class Runner {
     for (const { name } of this.#loaded.plan.outputs) {
       const at = firstNonFinite(outputs[name]!);
       if (at < 0) continue;
-      throw new GyrusError("device", `[${name}] the result is not finite (first at element ${at}): the device ` +
-        "computed wrongly or the network overflows; try precision f32 or another device");
+      throw new GyrusError("non-finite", `[${name}] element ${at} of the result is not finite; the network ` +
+        "overflowed or the driver is at fault", { hints: ["single-precision", "other-device"] });
     }
   }
 
