@@ -2,10 +2,18 @@
 
 import { GyrusError, type ErrorCode } from "./errors.js";
 import { dtypeBytes, planFeatures } from "./plan.js";
-import type { BufferRange, Dispatch, Plan, PlanPort, Step } from "./plan.js";
-import type { PlanLimits } from "./types.js";
+import type { BindingKind, BufferKind, BufferRange, Dispatch, Plan, PlanArgument, PlanPort, Step } from "./plan.js";
+import type { DType, PlanLimits } from "./types.js";
 
 const uniformBuffersPerStage = 12; // the specification's default
+const reportBytes = 16;
+
+// What an argument's type can hold.
+const argumentRanges: Partial<Record<DType, [number, number]>> = {
+  f32: [-3.4028234663852886e38, 3.4028234663852886e38],
+  i32: [-(2 ** 31), 2 ** 31 - 1],
+  u32: [0, 2 ** 32 - 1],
+};
 
 function fail(code: ErrorCode, subject: string, message: string): never {
   throw new GyrusError(code, `[plan] ${subject}: ${message}`);
@@ -34,6 +42,8 @@ function checkWritable(plan: Plan, range: BufferRange, subject: string): void {
   const buffer = plan.buffers[range.buffer]!;
   if (buffer.kind === "params")
     invalid(subject, `parameter buffer '${buffer.label}' is filled once and not copied or cleared`);
+  if (buffer.kind === "arguments")
+    invalid(subject, `argument buffer '${buffer.label}' is filled by the caller and not copied or cleared`);
 }
 
 function checkBuffers(plan: Plan): void {
@@ -76,6 +86,15 @@ function checkAliases(plan: Plan, dispatch: Dispatch, subject: string): void {
   });
 }
 
+function checkBinding(buffer: BufferKind, binding: BindingKind, subject: string): void {
+  const uniform = binding === "uniform";
+  if (buffer === "arguments") {
+    if (binding === "write") invalid(subject, "the buffer of arguments bound to be written");
+  } else if ((buffer === "params") !== uniform) {
+    invalid(subject, uniform ? "a storage buffer bound as uniform" : "a parameter buffer bound as storage");
+  }
+}
+
 function checkDispatch(plan: Plan, dispatch: Dispatch, subject: string): void {
   const kernel = plan.kernels[dispatch.kernel];
   if (!kernel) invalid(subject, `kernel ${dispatch.kernel} does not exist`);
@@ -84,9 +103,7 @@ function checkDispatch(plan: Plan, dispatch: Dispatch, subject: string): void {
   dispatch.bindings.forEach((range, i) => {
     const binding = `${subject} binding ${i}`;
     checkRange(plan, range, binding);
-    const params = plan.buffers[range.buffer]!.kind === "params";
-    if (params !== (kernel.bindings[i] === "uniform"))
-      invalid(binding, params ? "a parameter buffer bound as storage" : "a storage buffer bound as uniform");
+    checkBinding(plan.buffers[range.buffer]!.kind, kernel.bindings[i]!, binding);
   });
   if (dispatch.groups.includes(0)) invalid(subject, "a group count of 0");
   if (dispatch.flops < 0 || dispatch.bytes < 0) invalid(subject, "a cost below 0");
@@ -125,19 +142,91 @@ function checkPort(plan: Plan, port: PlanPort): void {
   if (covered !== bytes) invalid(subject, `its pieces leave out byte ${covered} of ${bytes}`);
 }
 
+function checkNames(items: { name: string }[], what: string): void {
+  const names = new Set<string>();
+  for (const { name } of items) {
+    if (names.has(name)) invalid(`${what} '${name}'`, "is there twice");
+    names.add(name);
+  }
+}
+
+function checkPorts(plan: Plan): void {
+  for (const ports of [plan.inputs, plan.outputs, plan.captures]) {
+    for (const port of ports) checkPort(plan, port);
+    checkNames(ports, "port");
+  }
+  for (const { name, pieces } of plan.inputs)
+    if (pieces.some(({ range }) => plan.buffers[range.buffer]!.kind === "state"))
+      invalid(`port '${name}'`, "an input lies in the buffer of a state");
+}
+
+// The pieces of states are all state buffers, each once and whole, in the order of the bytes they hold.
+function checkStates(plan: Plan): void {
+  const owned = new Set<number>();
+  for (const state of plan.states) {
+    checkPort(plan, state);
+    const subject = `state '${state.name}'`;
+    let bytes = 0;
+    for (const { hostOffset, range } of state.pieces) {
+      const { kind, label, size } = plan.buffers[range.buffer]!;
+      if (kind !== "state") invalid(subject, `buffer '${label}' is none for state`);
+      if (range.offset !== 0 || range.size !== size || hostOffset !== bytes)
+        invalid(subject, "its pieces are not whole buffers one after another");
+      if (owned.has(range.buffer)) invalid(subject, `buffer '${label}' holds two pieces`);
+      owned.add(range.buffer);
+      bytes += range.size;
+    }
+    if (state.start !== null && state.start + bytes > plan.weights.byteLength)
+      invalid(subject, `its start, ${bytes} bytes at ${state.start}, passes the end of the weights of ` +
+        `${plan.weights.byteLength} bytes`);
+  }
+  checkNames(plan.states, "state");
+  plan.buffers.forEach(({ kind, label }, i) => {
+    if (kind === "state" && !owned.has(i)) invalid(`buffer ${i} '${label}'`, "belongs to no state");
+  });
+}
+
+function checkArgument({ name, dtype, least, most, offset }: PlanArgument, size: number): void {
+  const subject = `argument '${name}'`;
+  if (offset % 4 !== 0 || offset + 4 > size)
+    invalid(subject, `offset ${offset} is no place in the argument buffer of ${size} bytes`);
+  const held = argumentRanges[dtype];
+  if (!held) invalid(subject, `has the type ${dtype}; arguments are f32, i32 or u32`);
+  if (!(held[0] <= least && least <= most && most <= held[1]))
+    invalid(subject, `the range from ${least} to ${most} is empty or passes that of ${dtype}`);
+}
+
+function checkArguments(plan: Plan): void {
+  const [buffer, second] = plan.buffers.filter(({ kind }) => kind === "arguments");
+  if (second) invalid(`buffer '${second.label}'`, "is a second buffer of arguments");
+  const offsets = new Set<number>();
+  for (const argument of plan.arguments) {
+    checkArgument(argument, buffer?.size ?? 0);
+    if (offsets.has(argument.offset)) invalid(`argument '${argument.name}'`, "lies where another one lies");
+    offsets.add(argument.offset);
+  }
+  checkNames(plan.arguments, "argument");
+}
+
+function checkReport(plan: Plan): void {
+  const { buffers, report, reports } = plan;
+  if ((report !== null) === (reports.length === 0))
+    invalid("report", report ? "a range without a list of reports" : "a list of reports without a range");
+  if (!report) return;
+  checkRange(plan, report, "report");
+  if (report.size !== reportBytes || buffers[report.buffer]!.kind !== "storage")
+    invalid("report", `is not ${reportBytes} bytes of a storage buffer`);
+}
+
 /** Throws "invalid-input" where a plan contradicts itself. */
 export function checkConsistent(plan: Plan): void {
   checkBuffers(plan);
   checkKernels(plan);
   plan.steps.forEach((step, i) => checkStep(plan, step, nameOf(step, i)));
-  for (const ports of [plan.inputs, plan.outputs, plan.captures]) {
-    const names = new Set<string>();
-    for (const port of ports) {
-      checkPort(plan, port);
-      if (names.has(port.name)) invalid(`port '${port.name}'`, "is there twice");
-      names.add(port.name);
-    }
-  }
+  checkPorts(plan);
+  checkStates(plan);
+  checkArguments(plan);
+  checkReport(plan);
 }
 
 function checkMost(subject: string, what: string, found: number, limit: number): void {

@@ -1,5 +1,5 @@
 // Loads the module that web/wasm/ builds and speaks its C ABI: numbers, strings, bytes, errors.
-import { GyrusError, outOfMemory, type ErrorCode } from "./errors.js";
+import { GyrusError, outOfMemory, type ErrorCode, type Hint } from "./errors.js";
 
 export type WasmSource = BufferSource | Response | PromiseLike<Response> | WebAssembly.Module | URL | string;
 
@@ -49,10 +49,9 @@ export class Wasm {
   check(name: string, ...args: (number | string | Uint8Array)[]): number {
     const result = this.call(name, ...args);
     if (result !== 0) return result;
-    throw new GyrusError(
-      this.#cString(this.call("gyrus_error_code")) as ErrorCode,
-      this.#cString(this.call("gyrus_error_message")),
-    );
+    const [code, message, hints] = ["code", "message", "hints"].map((part) =>
+      this.#cString(this.call(`gyrus_error_${part}`))) as [ErrorCode, string, string];
+    throw new GyrusError(code, message, { hints: hints.split(",").filter(Boolean) as Hint[] });
   }
 
   // What the last call left.
