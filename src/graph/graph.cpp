@@ -70,6 +70,36 @@ std::vector<ValueId> Graph::add_node(Node node) {
   return nodes_.back().outputs;
 }
 
+ValueId Graph::add_state(const std::string& name, TensorType type, std::shared_ptr<const Tensor> start) {
+  const ValueId id = add_input(name, std::move(type));
+  inputs_.pop_back();
+  states_.push_back({name, id, std::move(start), kNoValue});
+  return id;
+}
+
+void Graph::update(ValueId state, ValueId next) {
+  for (State& s : states_) {
+    if (s.value != state) continue;
+    if (s.next != kNoValue) fail(ErrorCode::InvalidGraph, s.name, "the state is updated twice");
+    const TensorType &is = type(state), &becomes = type(next);
+    if (becomes.shape != is.shape || becomes.dtype != is.dtype)
+      fail(ErrorCode::InvalidGraph, s.name, "the state is ", to_string(is.dtype), to_string(is.shape),
+           " and cannot become ", to_string(becomes.dtype), to_string(becomes.shape));
+    s.next = next;
+    return;
+  }
+  fail(ErrorCode::InvalidGraph, "update", "value %", state, " is not a state");
+}
+
+ValueId Graph::add_argument(const std::string& name, DType dtype, double least, double most) {
+  const ValueId id = add_input(name, {dtype, {}, Layout::Plain});
+  inputs_.pop_back();
+  arguments_.push_back({name, id, least, most});
+  return id;
+}
+
+void Graph::add_capture(const std::string& name, ValueId value) { captures_.push_back({name, value}); }
+
 void Graph::add_output(const std::string& name, ValueId value) { outputs_.push_back({name, value}); }
 
 const Tensor& Graph::constant(ValueId id) const {
@@ -78,11 +108,35 @@ const Tensor& Graph::constant(ValueId id) const {
   return *v.constant;
 }
 
+std::vector<ValueId> results(const Graph& graph) {
+  std::vector<ValueId> ids;
+  for (const auto* ports : {&graph.outputs(), &graph.captures()})
+    for (const Port& port : *ports) ids.push_back(port.value);
+  for (const State& state : graph.states())
+    if (state.next != kNoValue) ids.push_back(state.next);
+  return ids;
+}
+
+void copy_sources(const Graph& from, Graph& to, std::vector<ValueId>& map) {
+  for (const Port& port : from.inputs()) map[port.value] = to.add_input(port.name, from.type(port.value));
+  for (const State& state : from.states())
+    map[state.value] = to.add_state(state.name, from.type(state.value), state.start);
+  for (const Argument& a : from.arguments())
+    map[a.value] = to.add_argument(a.name, from.type(a.value).dtype, a.least, a.most);
+}
+
+void copy_results(const Graph& from, Graph& to, const std::function<ValueId(ValueId)>& map) {
+  for (const Port& port : from.outputs()) to.add_output(port.name, map(port.value));
+  for (const Port& port : from.captures()) to.add_capture(port.name, map(port.value));
+  for (size_t i = 0; i < from.states().size(); ++i)
+    if (from.states()[i].next != kNoValue) to.update(to.states()[i].value, map(from.states()[i].next));
+}
+
 std::vector<uint32_t> use_counts(const Graph& graph) {
   std::vector<uint32_t> counts(graph.value_count(), 0);
   for (const Node& node : graph.nodes())
     for (ValueId id : node.inputs) ++counts.at(id);
-  for (const Port& port : graph.outputs()) ++counts.at(port.value);
+  for (ValueId id : results(graph)) ++counts.at(id);
   return counts;
 }
 
@@ -96,7 +150,7 @@ std::vector<int64_t> producers(const Graph& graph) {
 Graph without_dead_nodes(const Graph& graph) {
   std::vector<bool> live(graph.value_count(), false);
   std::vector<bool> keep(graph.nodes().size(), false);
-  for (const Port& port : graph.outputs()) live.at(port.value) = true;
+  for (ValueId id : results(graph)) live.at(id) = true;
   for (size_t i = graph.nodes().size(); i-- > 0;) {
     const Node& node = graph.nodes()[i];
     for (ValueId id : node.outputs) keep[i] = keep[i] || live.at(id);
@@ -106,7 +160,7 @@ Graph without_dead_nodes(const Graph& graph) {
 
   Graph result;
   std::vector<ValueId> renamed(graph.value_count(), kNoValue);
-  for (const Port& port : graph.inputs()) renamed[port.value] = result.add_input(port.name, graph.type(port.value));
+  copy_sources(graph, result, renamed);
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
     if (!value.constant || !live[id]) continue;
@@ -125,7 +179,7 @@ Graph without_dead_nodes(const Graph& graph) {
       result.set_name(made[j], graph.value(old[j]).name);
     }
   }
-  for (const Port& port : graph.outputs()) result.add_output(port.name, renamed.at(port.value));
+  copy_results(graph, result, [&](ValueId id) { return renamed.at(id); });
   return result;
 }
 

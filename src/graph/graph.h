@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,20 +51,47 @@ struct Port {
   ValueId value = kNoValue;
 };
 
+// A value that is kept from run to run: parameters, moments, caches. Plain.
+struct State {
+  std::string name;
+  ValueId value = kNoValue;             // as it is when a run begins
+  std::shared_ptr<const Tensor> start;  // before the first run; null: zeros
+  ValueId next = kNoValue;              // what it is after a run; kNoValue where nothing updates it
+};
+
+// A scalar that the caller gives for each run, from `least` to `most`.
+struct Argument {
+  std::string name;
+  ValueId value = kNoValue;
+  double least = 0;
+  double most = 0;
+};
+
 class Graph {
  public:
   ValueId add_input(const std::string& name, TensorType type);
   ValueId add_constant(const std::string& name, Tensor tensor);
   ValueId add_constant(const std::string& name, std::shared_ptr<const Tensor> tensor);
+  // Where `start` is given, it has the state's type.
+  ValueId add_state(const std::string& name, TensorType type, std::shared_ptr<const Tensor> start = {});
+  // After a run the state is `next`, a value of the same type; until then readers of `state` see what it was before.
+  void update(ValueId state, ValueId next);
+  // A value of rank 0 and type F32, I32 or U32.
+  ValueId add_argument(const std::string& name, DType dtype, double least, double most);
   // Appends a node; output types come from the op's shape rule. Throws InvalidGraph where the rule refuses.
   ValueId add(const std::string& op, const std::vector<ValueId>& inputs, Attrs attrs = {}, std::string label = {});
   // Appends a node as given (body, several outputs); its outputs are made anew. Returns the output ids.
   std::vector<ValueId> add_node(Node node);
   void add_output(const std::string& name, ValueId value);
+  // A value to look at: given to the caller where a run asks for it. No pass fuses it away.
+  void add_capture(const std::string& name, ValueId value);
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
+  const std::vector<Port>& captures() const { return captures_; }
+  const std::vector<State>& states() const { return states_; }
+  const std::vector<Argument>& arguments() const { return arguments_; }
   size_t value_count() const { return values_.size(); }
   const Value& value(ValueId id) const { return values_.at(id); }
   const TensorType& type(ValueId id) const { return values_.at(id).type; }
@@ -78,6 +106,9 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<Port> inputs_;
   std::vector<Port> outputs_;
+  std::vector<Port> captures_;
+  std::vector<State> states_;
+  std::vector<Argument> arguments_;
 };
 
 // The graph as text, one node a line: "%3:f32[1,5,8,8,8] = conv(%0, @w, @b) {dilation=[1,1,1]}".
@@ -87,11 +118,17 @@ std::string print(const Graph& graph);
 // an op is unknown, an output is missing or a name is used twice. `after` names the pass that just ran.
 void verify(const Graph& graph, const std::string& after = "import");
 
-// How often each value is read (outputs of the graph count).
+// What must be there when a run ends: outputs, captures and the next values of states.
+std::vector<ValueId> results(const Graph& graph);
+// Copies inputs, states (without their updates) and arguments; map[old] becomes the new value.
+void copy_sources(const Graph& from, Graph& to, std::vector<ValueId>& map);
+// Copies outputs, captures and updates; `map` gives the new value for an old one.
+void copy_results(const Graph& from, Graph& to, const std::function<ValueId(ValueId)>& map);
+// How often each value is read (results of the graph count).
 std::vector<uint32_t> use_counts(const Graph& graph);
 // For each value the index of the node that makes it, or -1.
 std::vector<int64_t> producers(const Graph& graph);
-// A copy without nodes and constants whose results nobody reads. Inputs stay.
+// A copy without nodes and constants whose results nobody reads. Inputs, states and arguments stay.
 Graph without_dead_nodes(const Graph& graph);
 
 }  // namespace gyrus

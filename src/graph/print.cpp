@@ -51,11 +51,20 @@ std::string print(const Graph& graph) {
   std::ostringstream out;
   for (const Port& port : graph.inputs())
     out << "input " << port.name << " = " << definition(graph, port.value) << '\n';
+  for (const State& state : graph.states())
+    out << "state " << state.name << " = " << definition(graph, state.value) << '\n';
+  for (const Argument& argument : graph.arguments())
+    out << "argument " << argument.name << " = " << definition(graph, argument.value) << " from " << argument.least
+        << " to " << argument.most << '\n';
   for (ValueId id = 0; id < graph.value_count(); ++id)
     if (graph.is_constant(id)) out << "constant " << definition(graph, id) << '\n';
   for (const Node& node : graph.nodes()) print_node(out, graph, node);
   for (const Port& port : graph.outputs())
     out << "output " << port.name << " = " << reference_to(graph, port.value) << '\n';
+  for (const Port& port : graph.captures())
+    out << "capture " << port.name << " = " << reference_to(graph, port.value) << '\n';
+  for (const State& state : graph.states())
+    if (state.next != kNoValue) out << "update " << state.name << " = " << reference_to(graph, state.next) << '\n';
   return out.str();
 }
 

@@ -14,6 +14,8 @@ class Verifier {
   void run() {
     check_names();
     for (const Port& port : graph_.inputs()) make(port.value, "input '" + port.name + "'");
+    for (const State& state : graph_.states()) check_state(state);
+    for (const Argument& argument : graph_.arguments()) check_argument(argument);
     for (ValueId id = 0; id < graph_.value_count(); ++id)
       if (graph_.is_constant(id)) check_constant(id);
     for (size_t i = 0; i < graph_.nodes().size(); ++i) check_node(i);
@@ -38,16 +40,40 @@ class Verifier {
       const std::string& name = graph_.value(id).name;
       if (!name.empty() && !names.insert(name).second) damaged("graph", "two values are named '", name, "'");
     }
-    check_ports(graph_.inputs(), "inputs");
-    check_ports(graph_.outputs(), "outputs");
+    std::set<std::string> sources, results;
+    check_ports(graph_.inputs(), "inputs", sources);
+    check_ports(graph_.states(), "states", sources);
+    check_ports(graph_.arguments(), "arguments", sources);
+    check_ports(graph_.outputs(), "outputs", results);
+    check_ports(graph_.captures(), "outputs or captures", results);
   }
 
-  void check_ports(const std::vector<Port>& ports, const char* what) const {
-    std::set<std::string> names;
-    for (const Port& port : ports) {
+  template <class Ports>
+  void check_ports(const Ports& ports, const char* what, std::set<std::string>& names) const {
+    for (const auto& port : ports) {
       if (port.name.empty()) damaged("graph", "one of the ", what, " has no name");
       if (!names.insert(port.name).second) damaged("graph", "two ", what, " are named '", port.name, "'");
     }
+  }
+
+  void check_state(const State& state) {
+    const std::string where = "state '" + state.name + "'";
+    make(state.value, where);
+    const TensorType& type = graph_.type(state.value);
+    if (type.layout != Layout::Plain) damaged(where, "is not plain");
+    if (state.start && (state.start->shape != type.shape || state.start->dtype != type.dtype))
+      damaged(where, "is ", to_string(type.dtype), to_string(type.shape), " but starts as ",
+              to_string(state.start->dtype), to_string(state.start->shape));
+  }
+
+  void check_argument(const Argument& argument) {
+    const std::string where = "argument '" + argument.name + "'";
+    make(argument.value, where);
+    const TensorType& type = graph_.type(argument.value);
+    if (!type.shape.empty() || (type.dtype != DType::F32 && type.dtype != DType::I32 && type.dtype != DType::U32))
+      damaged(where, "is ", to_string(type.dtype), to_string(type.shape), "; arguments are f32, i32 or u32 of rank 0");
+    if (!(argument.least <= argument.most))
+      damaged(where, "the range from ", argument.least, " to ", argument.most, " is empty");
   }
 
   void make(ValueId id, const std::string& where) {
@@ -103,10 +129,21 @@ class Verifier {
   }
 
   void check_outputs() const {
-    if (graph_.outputs().empty()) damaged("graph", "has no output");
-    for (const Port& port : graph_.outputs())
-      if (port.value >= made_.size() || !made_[port.value])
-        damaged("graph", "output '", port.name, "' is value %", port.value, ", which nothing makes");
+    const auto check = [this](const char* what, const std::string& name, ValueId id) {
+      if (id >= made_.size() || !made_[id])
+        damaged("graph", what, " '", name, "' is value %", id, ", which nothing makes");
+    };
+    if (results(graph_).empty()) damaged("graph", "has no output");
+    for (const Port& port : graph_.outputs()) check("output", port.name, port.value);
+    for (const Port& port : graph_.captures()) check("capture", port.name, port.value);
+    for (const State& state : graph_.states()) {
+      if (state.next == kNoValue) continue;
+      check("the next value of state", state.name, state.next);
+      const TensorType &is = graph_.type(state.value), &next = graph_.type(state.next);
+      if (next.shape != is.shape || next.dtype != is.dtype)
+        damaged("state '" + state.name + "'", "is ", to_string(is.dtype), to_string(is.shape), " but becomes ",
+                to_string(next.dtype), to_string(next.shape));
+    }
   }
 
   // Precision assignment stores floats as halves or singles: both are "float" here.

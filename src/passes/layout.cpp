@@ -19,8 +19,7 @@ class LayoutPass {
 
   Graph run() {
     for (const Node& node : rewrite_.old().nodes()) visit(node);
-    for (const Port& output : rewrite_.old().outputs())
-      rewrite_.replace(output.value, as(rewrite_(output.value), Layout::Plain));
+    for (ValueId id : results(rewrite_.old())) rewrite_.replace(id, as(rewrite_(id), Layout::Plain));
     return rewrite_.finish("assign_layout");
   }
 

@@ -5,7 +5,7 @@
 namespace gyrus {
 
 Rewriter::Rewriter(const Graph& old) : old_(old), map_(old.value_count(), kNoValue) {
-  for (const Port& input : old.inputs()) map_[input.value] = graph_.add_input(input.name, old.type(input.value));
+  copy_sources(old, graph_, map_);
 }
 
 ValueId Rewriter::operator()(ValueId id) {
@@ -39,7 +39,7 @@ void Rewriter::copy(const Node& node) {
 }
 
 Graph Rewriter::finish(const std::string& pass) {
-  for (const Port& output : old_.outputs()) graph_.add_output(output.name, (*this)(output.value));
+  copy_results(old_, graph_, [this](ValueId id) { return (*this)(id); });
   Graph result = without_dead_nodes(graph_);
   verify(result, pass);
   return result;

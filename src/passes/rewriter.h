@@ -21,7 +21,7 @@ class Rewriter {
   void copy(const Node& node);
   Graph& graph() { return graph_; }
   const Graph& old() const { return old_; }
-  // Connects the outputs, drops dead nodes and verifies.
+  // Connects outputs, captures and updates, drops dead nodes and verifies.
   Graph finish(const std::string& pass);
 
  private:

@@ -5,10 +5,22 @@
 namespace gyrus::reference {
 namespace {
 
-void check_input(const Port& port, const TensorType& type, const Tensor& tensor) {
+RefTensor given(const Graph& graph, const std::map<std::string, Tensor>& inputs, const std::string& name, ValueId id) {
+  const auto it = inputs.find(name);
+  if (it == inputs.end()) fail(ErrorCode::InvalidInput, name, "no tensor is given for this input of the graph");
+  const Tensor& tensor = it->second;
+  const TensorType& type = graph.type(id);
   if (tensor.shape != type.shape || (tensor.dtype != type.dtype && !(is_float(tensor.dtype) && is_float(type.dtype))))
-    fail(ErrorCode::InvalidInput, port.name, "given ", to_string(tensor.dtype), to_string(tensor.shape), ", expected ",
+    fail(ErrorCode::InvalidInput, name, "given ", to_string(tensor.dtype), to_string(tensor.shape), ", expected ",
          to_string(type.dtype), to_string(type.shape));
+  return from_tensor(tensor);
+}
+
+RefTensor before(const Graph& graph, const State& state, const States& states) {
+  const auto known = states.find(state.name);
+  if (known != states.end()) return known->second;
+  const TensorType& type = graph.type(state.value);
+  return from_tensor(state.start ? *state.start : Tensor(type.dtype, type.shape));
 }
 
 std::vector<RefTensor> run_node(const Graph& graph, const Node& node, const std::vector<RefTensor>& values) {
@@ -26,16 +38,19 @@ std::vector<RefTensor> run_node(const Graph& graph, const Node& node, const std:
 }  // namespace
 
 std::map<std::string, RefTensor> run(const Graph& graph, const std::map<std::string, Tensor>& inputs) {
+  States states;
+  return run(graph, inputs, states);
+}
+
+std::map<std::string, RefTensor> run(const Graph& graph, const std::map<std::string, Tensor>& inputs, States& states) {
   std::vector<RefTensor> values(graph.value_count());
-  for (const Port& port : graph.inputs()) {
-    const auto it = inputs.find(port.name);
-    if (it == inputs.end()) fail(ErrorCode::InvalidInput, port.name, "no tensor is given for this input of the graph");
-    check_input(port, graph.type(port.value), it->second);
-    values[port.value] = from_tensor(it->second);
-  }
-  if (inputs.size() != graph.inputs().size())
-    fail(ErrorCode::InvalidInput, "reference", inputs.size(), " tensors given, but the graph has ",
-         graph.inputs().size(), " inputs");
+  for (const Port& port : graph.inputs()) values[port.value] = given(graph, inputs, port.name, port.value);
+  for (const Argument& a : graph.arguments()) values[a.value] = given(graph, inputs, a.name, a.value);
+  for (const State& state : graph.states()) values[state.value] = before(graph, state, states);
+  const size_t expected = graph.inputs().size() + graph.arguments().size();
+  if (inputs.size() != expected)
+    fail(ErrorCode::InvalidInput, "reference", inputs.size(), " tensors given, but the graph has ", expected,
+         " inputs and arguments");
   for (ValueId id = 0; id < graph.value_count(); ++id)
     if (graph.is_constant(id)) values[id] = from_tensor(graph.constant(id));
 
@@ -47,7 +62,10 @@ std::map<std::string, RefTensor> run(const Graph& graph, const std::map<std::str
       if (--readers[id] == 0) values[id] = {};
   }
   std::map<std::string, RefTensor> outputs;
-  for (const Port& port : graph.outputs()) outputs[port.name] = values[port.value];
+  for (const auto* ports : {&graph.outputs(), &graph.captures()})
+    for (const Port& port : *ports) outputs[port.name] = values[port.value];
+  for (const State& state : graph.states())
+    states[state.name] = state.next == kNoValue ? before(graph, state, states) : values[state.next];
   return outputs;
 }
 

@@ -8,7 +8,12 @@
 
 namespace gyrus::reference {
 
-// Runs the graph; `inputs` by name, one for each input of the graph. Returns the outputs by name.
+using States = std::map<std::string, RefTensor>;
+
+// Runs the graph; `inputs` by name, one for each input and each argument (of rank 0) of the graph. Returns outputs and
+// captures by name. States begin as `states` says, or as the graph does where they are not in it, and are in it
+// afterwards.
+std::map<std::string, RefTensor> run(const Graph& graph, const std::map<std::string, Tensor>& inputs, States& states);
 std::map<std::string, RefTensor> run(const Graph& graph, const std::map<std::string, Tensor>& inputs);
 
 // The values rounded to the element type.
