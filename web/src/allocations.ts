@@ -34,9 +34,14 @@ export class Allocations {
   }
 
   destroy(buffer: GPUBuffer): void {
-    if (!this.#live.delete(buffer)) return;
-    this.#bytes -= buffer.size;
-    buffer.destroy();
+    if (this.disown(buffer)) buffer.destroy();
+  }
+
+  /** Leaves a buffer to the caller; answers whether it was one of these. */
+  disown(buffer: GPUBuffer): boolean {
+    const mine = this.#live.delete(buffer);
+    if (mine) this.#bytes -= buffer.size;
+    return mine;
   }
 
   destroyAll(): void {

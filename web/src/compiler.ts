@@ -204,7 +204,8 @@ export class CpuNetwork extends Handle {
     this.wasm.check("gyrus_cpu_labels", this.handle);
     const { shape, dtype } = JSON.parse(this.wasm.text()) as { shape: number[]; dtype: DType };
     const labels: TensorValue = { shape, dtype, data: this.wasm.data() };
-    return { outputs: { labels }, gpuMs: null, wallMs: performance.now() - begin, profile: [] };
+    const wallMs = performance.now() - begin;
+    return { outputs: { labels }, kept: {}, uploadedBytes: 0, readBackBytes: 0, gpuMs: null, wallMs, profile: [] };
   }
 }
 

@@ -30,12 +30,15 @@ export type Failure = "device-lost" | "out-of-memory";
 export interface ErrorDetails {
   hints?: readonly Hint[]; // the most promising first
   failure?: Failure;
+  stateChanged?: boolean;
 }
 
 export class GyrusError extends Error {
   readonly code: ErrorCode;
   readonly hints: readonly Hint[];
   readonly failure: Failure | null;
+  /** Whether the run that failed may have changed states; where not, all are as they were before it. */
+  readonly stateChanged: boolean;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message);
@@ -43,6 +46,7 @@ export class GyrusError extends Error {
     this.code = code;
     this.hints = details.hints ?? [];
     this.failure = details.failure ?? null;
+    this.stateChanged = details.stateChanged ?? false;
   }
 }
 
@@ -54,6 +58,14 @@ export function deviceLost(message: string): GyrusError {
 /** Device or page did not give the memory that was asked for. */
 export function outOfMemory(message: string, hints: readonly Hint[] = ["half-precision", "smaller-volume"]): GyrusError {
   return new GyrusError("over-limits", message, { failure: "out-of-memory", hints });
+}
+
+/** The error of a run that may have changed states. */
+export function withStateChanged(error: unknown): unknown {
+  if (!(error instanceof GyrusError)) return error;
+  const { code, message, hints, failure } = error;
+  const details = { hints, stateChanged: true, ...(failure ? { failure } : {}) };
+  return new GyrusError(code, `${message}; states may have changed`, details);
 }
 
 export function isCancelled(error: unknown): boolean {

@@ -5,11 +5,12 @@ import { parsePlan, type Plan } from "./plan.js";
 
 export { describeDevice, isSoftware, planLimits, requestDevice } from "./device.js";
 export type { DeviceRequest, OpenDevice } from "./device.js";
-export { GyrusError, type ErrorCode } from "./errors.js";
+export { GyrusError, type ErrorCode, type Failure, type Hint } from "./errors.js";
 export { PlanExecutor, type ExecutorOptions } from "./executor.js";
+export { Memory, type StateRange } from "./memory.js";
 export { checkLimits } from "./plan-check.js";
 export { parsePlan, peakBytes } from "./plan.js";
-export type { Plan, PlanPort } from "./plan.js";
+export type { Plan, PlanArgument, PlanPort, PlanState } from "./plan.js";
 export { RecoveringExecutor, type RecoveringOptions } from "./recovering.js";
 export type * from "./types.js";
 

@@ -2,14 +2,18 @@
 
 import { DeviceState } from "./device-state.js";
 import { planLimits } from "./device.js";
-import { GyrusError } from "./errors.js";
+import { GyrusError, withStateChanged } from "./errors.js";
 import { load, type LoadedPlan } from "./load.js";
+import { Memory } from "./memory.js";
 import { checkLimits } from "./plan-check.js";
 import type { Plan } from "./plan.js";
-import { checkInputs, chosenCaptures, Runner } from "./runner.js";
-import type { RunOptions, RunResult, TensorValue } from "./types.js";
+import { checkRun } from "./ports.js";
+import { Runner } from "./runner.js";
+import type { Inputs, RunOptions, RunResult } from "./types.js";
 
 export interface ExecutorOptions {
+  /** Where the plan's states live; a memory of the executor's own unless given. */
+  memory?: Memory;
   /** How long a submission may hold the device, in ms; 50 unless given. */
   submissionMs?: number;
   /** Whether infinities and NaN in an output are an error; true unless given. */
@@ -42,7 +46,6 @@ export class PlanExecutor {
   #loaded: LoadedPlan;
   #options: ExecutorOptions;
   #destroyed = false;
-  #last: Promise<unknown> = Promise.resolve(); // settles when the runs asked for so far have ended
 
   private constructor(loaded: LoadedPlan, options: ExecutorOptions) {
     this.plan = loaded.plan;
@@ -60,14 +63,23 @@ export class PlanExecutor {
     state.check();
     if (options.signal?.aborted) throw cancelled("before loading");
     checkLimits(plan, planLimits(device.limits), device.features);
-    const loaded = await load(state, plan, options.onCompiled ?? (() => {}));
-    const executor = new PlanExecutor(loaded, options);
+    const memory = options.memory ?? new Memory(device);
+    if (memory.device !== device) throw new GyrusError("invalid-input", "[memory] is on another device than the plan");
+    const loading = load(state, plan, memory, options.onCompiled ?? (() => {}));
+    const executor = new PlanExecutor(await loading, options);
+    if (!options.memory) memory.destroy(); // the executor's hold is the last one
     if (!options.signal?.aborted) return executor;
     executor.destroy();
     throw cancelled("while loading");
   }
 
-  /** Bytes of all buffers that this executor holds on the device: the plan's, and a staging buffer after a run. */
+  /** The states of the plan, and where it is shared, of others. */
+  get memory(): Memory {
+    return this.#loaded.memory;
+  }
+
+  /** Bytes of the buffers that this executor holds on the device: the plan's without its states, and after a run a
+   *  staging buffer. */
   get allocatedBytes(): number {
     return this.#loaded.allocations.bytes;
   }
@@ -78,22 +90,27 @@ export class PlanExecutor {
   }
 
   /**
-   * Runs the plan once. Runs that are asked for while another is under way wait for their turn, so the inputs must stay
-   * as they are until the promise settles. An abort rejects at once with "cancelled"; the device finishes what was
-   * submitted, at most two submissions.
+   * Runs the plan once. Runs that are asked for while another is under way, of this executor or of one that shares its
+   * memory, wait for their turn, so the inputs must stay as they are until the promise settles. An abort rejects at once
+   * with "cancelled"; the device finishes what was submitted, at most two submissions. The error of a run that failed
+   * after it may have changed states says so (stateChanged).
    */
-  async run(inputs: Record<string, TensorValue>, options: RunOptions = {}): Promise<RunResult> {
+  async run(inputs: Inputs, options: RunOptions = {}): Promise<RunResult> {
     this.#check();
-    checkInputs(this.plan.inputs, inputs);
-    chosenCaptures(this.plan.captures, options.captures);
-    const result = this.#last.then(() => this.#run(inputs, options));
-    this.#last = result.catch(() => {});
-    return options.signal ? this.#unlessAborted(result, options.signal) : result;
+    checkRun(this.plan, inputs, options);
+    const progress: { runner?: Runner } = {};
+    const result = this.memory.inTurn(() => this.#run(inputs, options, progress));
+    const settled = options.signal ? this.#unlessAborted(result, options.signal) : result;
+    return settled.catch((error: unknown) => {
+      throw progress.runner?.stateChanged ? withStateChanged(error) : error;
+    });
   }
 
   /** Frees everything on the device. A run under way rejects with "cancelled"; calling it again does nothing. */
   destroy(): void {
+    if (this.#destroyed) return;
     this.#destroyed = true;
+    this.#loaded.memory.release();
     this.#loaded.allocations.destroyAll();
     this.#loaded.groups.length = 0;
     this.#loaded.pipelines.clear();
@@ -104,7 +121,7 @@ export class PlanExecutor {
     this.#loaded.state.check();
   }
 
-  async #run(inputs: Record<string, TensorValue>, options: RunOptions): Promise<RunResult> {
+  async #run(inputs: Inputs, options: RunOptions, progress: { runner?: Runner }): Promise<RunResult> {
     const stop = (done: number) => {
       this.#check();
       if (options.signal?.aborted) throw cancelled(`after ${done} of ${this.plan.steps.length} steps`);
@@ -112,7 +129,8 @@ export class PlanExecutor {
     stop(0);
     const { submissionMs = 50, checkFinite = true } = this.#options;
     try {
-      return await new Runner(this.#loaded, options, { submissionMs, checkFinite, stop }).run(inputs);
+      progress.runner = new Runner(this.#loaded, options, { submissionMs, checkFinite, stop });
+      return await progress.runner.run(inputs);
     } catch (error) {
       this.#check(); // the loss or destruction behind the error says more
       throw error;

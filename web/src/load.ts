@@ -2,6 +2,7 @@
 
 import { scopeError, type DeviceState, type Pipeline } from "./device-state.js";
 import { Allocations } from "./allocations.js";
+import type { Memory } from "./memory.js";
 import { buildPipelines } from "./pipelines.js";
 import type { BufferKind, Plan } from "./plan.js";
 import { Readback, upload } from "./staging.js";
@@ -11,7 +12,8 @@ const largeBytes = 16 * 2 ** 20; // buffers of this size are waited for one by o
 export interface LoadedPlan {
   state: DeviceState;
   plan: Plan;
-  allocations: Allocations;
+  allocations: Allocations; // of all buffers but those of states
+  memory: Memory; // which owns these
   readback: Readback;
   buffers: GPUBuffer[];
   pipelines: Map<number, Pipeline>; // by kernel
@@ -20,15 +22,18 @@ export interface LoadedPlan {
 
 function usageOf(kind: BufferKind): GPUBufferUsageFlags {
   const { COPY_DST, COPY_SRC, STORAGE, UNIFORM } = GPUBufferUsage;
-  return kind === "params" ? UNIFORM | COPY_DST : STORAGE | COPY_SRC | COPY_DST;
+  if (kind === "params") return UNIFORM | COPY_DST;
+  return kind === "arguments" ? UNIFORM | STORAGE | COPY_DST : STORAGE | COPY_SRC | COPY_DST;
 }
 
-async function allocate(allocations: Allocations, plan: Plan): Promise<GPUBuffer[]> {
-  const buffers: GPUBuffer[] = [];
+// All buffers but those of states.
+async function allocate(allocations: Allocations, plan: Plan): Promise<Map<number, GPUBuffer>> {
+  const buffers = new Map<number, GPUBuffer>();
   const waiting: Promise<void>[] = [];
-  for (const { label, size, kind } of plan.buffers) {
+  for (const [i, { label, size, kind }] of plan.buffers.entries()) {
+    if (kind === "state") continue;
     const { buffer, ready } = allocations.create(label, size, usageOf(kind));
-    buffers.push(buffer);
+    buffers.set(i, buffer);
     waiting.push(ready);
     if (size >= largeBytes) await ready;
   }
@@ -36,10 +41,10 @@ async function allocate(allocations: Allocations, plan: Plan): Promise<GPUBuffer
   return buffers;
 }
 
-async function fill(state: DeviceState, plan: Plan, buffers: GPUBuffer[]): Promise<void> {
+async function fill(state: DeviceState, plan: Plan, buffers: Map<number, GPUBuffer>): Promise<void> {
   const writes = plan.buffers.flatMap(({ kind, size, dataOffset }, i) => {
-    if (kind === "storage") return [];
-    return [{ buffer: buffers[i]!, offset: 0, size, data: plan.weights.subarray(dataOffset, dataOffset + size) }];
+    if (kind !== "weights" && kind !== "params") return [];
+    return [{ buffer: buffers.get(i)!, offset: 0, size, data: plan.weights.subarray(dataOffset, dataOffset + size) }];
   });
   await upload(state, "uploading the weights", writes);
 }
@@ -65,21 +70,28 @@ async function bind(
   return value;
 }
 
-/** Loads a plan; where that fails, nothing stays allocated. */
+/** Loads a plan, whose states `memory` has or gets; where that fails, nothing stays allocated. */
 export async function load(
   state: DeviceState,
   plan: Plan,
+  memory: Memory,
   onCompiled: (done: number, total: number) => void,
 ): Promise<LoadedPlan> {
   const allocations = new Allocations(state);
+  let attached = false;
   try {
-    const buffers = await allocate(allocations, plan);
-    await fill(state, plan, buffers);
+    memory.check(plan);
+    const own = await allocate(allocations, plan);
+    await fill(state, plan, own);
     const pipelines = await buildPipelines(state, plan, onCompiled);
+    const states = await memory.attach(plan);
+    attached = true;
+    const buffers = plan.buffers.map((_, i) => own.get(i) ?? states.get(i)!);
     const groups = await bind(state, plan, buffers, pipelines);
-    return { state, plan, allocations, readback: new Readback(state, allocations), buffers, pipelines, groups };
+    return { state, plan, allocations, memory, readback: new Readback(state, allocations), buffers, pipelines, groups };
   } catch (error) {
     allocations.destroyAll();
+    if (attached) memory.release();
     throw error;
   }
 }

@@ -126,6 +126,11 @@ export class Memory {
     return result;
   }
 
+  /** For executors: throws where a state of the plan is there already and is another. */
+  check(plan: Plan): void {
+    for (const state of plan.states) checkShared(state, this.#residents.get(state.name));
+  }
+
   /** For executors: the buffers of a plan's states, by their place in the plan. What is new is allocated and filled. */
   async attach(plan: Plan): Promise<Map<number, GPUBuffer>> {
     ++this.#users;
@@ -161,7 +166,7 @@ export class Memory {
   async #attach(plan: Plan): Promise<Map<number, GPUBuffer>> {
     const fresh: [string, Resident][] = [];
     const buffers = new Map<number, GPUBuffer>();
-    for (const state of plan.states) checkShared(state, this.#residents.get(state.name));
+    this.check(plan);
     try {
       for (const state of plan.states) {
         let resident = this.#residents.get(state.name);

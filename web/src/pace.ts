@@ -30,7 +30,7 @@ export class Pace {
   /** A submission predicted to take `predicted` seconds took `measured`. */
   observe(predicted: number, measured: number): void {
     // Of a short submission one measures the way to the device and back, and how busy the host is.
-    if (predicted < shortest && measured < 10 * shortest) return;
+    if (predicted === 0 || (predicted < shortest && measured < 10 * shortest)) return;
     const ratio = measured / predicted;
     this.#scale *= ratio > 1 ? Math.min(ratio, 16) : 0.5 + 0.5 * ratio;
     this.#scale = Math.min(Math.max(this.#scale, 1e-4), 1e4);

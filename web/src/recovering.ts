@@ -3,7 +3,7 @@
 import { GyrusError } from "./errors.js";
 import { PlanExecutor, type ExecutorOptions } from "./executor.js";
 import type { Plan } from "./plan.js";
-import type { Progress, RunOptions, RunResult, TensorValue } from "./types.js";
+import type { Inputs, Progress, RunOptions, RunResult } from "./types.js";
 
 export interface RecoveringOptions extends ExecutorOptions {
   /** Opens a device: the first one, and another after each loss. No adapter gives two: ask for a new one. */
@@ -23,7 +23,7 @@ function neverLess(onProgress: (progress: Progress) => void): (progress: Progres
 
 /**
  * A {@link PlanExecutor} that opens a new device when its own is lost, loads the plan there and runs again what was
- * under way. A run that loses a second device rejects with that loss.
+ * under way. A run that loses a second device rejects with that loss, as does one of a plan with states.
  */
 export class RecoveringExecutor {
   readonly plan: Plan;
@@ -57,13 +57,14 @@ export class RecoveringExecutor {
   }
 
   /** As PlanExecutor.run; progress does not go back when a run is replayed. */
-  async run(inputs: Record<string, TensorValue>, options: RunOptions = {}): Promise<RunResult> {
+  async run(inputs: Inputs, options: RunOptions = {}): Promise<RunResult> {
     const replayable = options.onProgress ? { ...options, onProgress: neverLess(options.onProgress) } : options;
     const executor = await this.#loaded();
     try {
       return await executor.run(inputs, replayable);
     } catch (error) {
       if (!(error instanceof GyrusError) || error.failure !== "device-lost" || this.#destroyed) throw error;
+      if (this.plan.states.length > 0) throw error; // they went with the device
       if (options.signal?.aborted) throw new GyrusError("cancelled", "[run] cancelled while the device was lost");
       this.#giveUp(executor, error);
       return (await this.#loaded()).run(inputs, replayable);

@@ -1,19 +1,21 @@
-// One run of a loaded plan: upload, submissions of bounded length with at most two on their way, readback.
+// One run of a loaded plan: upload, submissions of bounded length with at most two on their way, readback. What is
+// small is read back on the last submission.
 
 import { scopeError } from "./device-state.js";
 import { GyrusError } from "./errors.js";
 import type { LoadedPlan } from "./load.js";
-import { portBytes, stepLabel, type PlanPort, type Step } from "./plan.js";
+import { portBytes, stepLabel, type Plan, type PlanPort, type Step } from "./plan.js";
+import { argumentBytes, checkFinite, checkReported, chosenResults } from "./ports.js";
+import { readBytes, upload, type Read, type Write } from "./staging.js";
+import { isDeviceTensor } from "./tensors.js";
 import { Timestamps } from "./timestamps.js";
-import { upload, type Read, type Write } from "./staging.js";
-import type { RunOptions, RunResult, TensorValue } from "./types.js";
+import type { DeviceTensor, Inputs, RunOptions, RunResult, TensorValue } from "./types.js";
 
 const inFlight = 2; // one runs, the next waits: the GPU is never idle
 const firstSubmission = 0.25; // of the usual length, since nothing was measured yet
 const mostSteps = 500; // in a submission, which bounds the time that encoding holds the thread
 const warmUp = 0.2; // seconds after which a time left can be told
-
-type Inputs = Record<string, TensorValue>;
+const ridingBytes = 2 ** 20; // of readbacks that go with the last submission
 
 interface Submission {
   end: number; // step behind the last one
@@ -29,42 +31,14 @@ export interface RunSettings {
   stop(done: number): void;
 }
 
-function show(dtype: string, shape: number[]): string {
-  return `${dtype}[${shape.join(",")}]`;
-}
-
-/** Throws "invalid-input" unless there is one fitting tensor for each input. */
-export function checkInputs(ports: PlanPort[], inputs: Inputs): void {
-  const invalid = (name: string, message: string) => new GyrusError("invalid-input", `[${name}] ${message}`);
-  for (const port of ports) {
-    const input = inputs[port.name];
-    if (!input) throw invalid(port.name, "this input is missing");
-    const [want, got] = [show(port.dtype, port.shape), show(input.dtype, input.shape)];
-    if (want !== got) throw invalid(port.name, `the plan takes ${want}, the input is ${got}`);
-    if (input.data.byteLength !== portBytes(port))
-      throw invalid(port.name, `the input has ${input.data.byteLength} bytes, ${want} has ${portBytes(port)}`);
-  }
-  for (const name of Object.keys(inputs))
-    if (!ports.some((port) => port.name === name)) throw invalid(name, "the plan has no such input");
-}
-
-/** The captures that options ask for; throws "invalid-input" for a name that the plan does not have. */
-export function chosenCaptures(captures: PlanPort[], wanted: RunOptions["captures"]): PlanPort[] {
-  if (!wanted) return [];
-  if (wanted === true) return captures;
-  return wanted.map((name) => {
-    const found = captures.find((port) => port.name === name);
-    if (found) return found;
-    const names = captures.map((port) => port.name).join(", ") || "none";
-    throw new GyrusError("invalid-input", `[${name}] the plan has no such capture; it has: ${names}`);
+// The first step that may write a state; behind the last one where none does.
+function firstStateWrite({ buffers, kernels, steps }: Plan): number {
+  const isState = ({ buffer }: { buffer: number }) => buffers[buffer]!.kind === "state";
+  const found = steps.findIndex((step) => {
+    if (step.op !== "dispatch") return isState(step.op === "copy" ? step.to : step.range);
+    return step.bindings.some((range, i) => kernels[step.kernel]!.bindings[i] === "write" && isState(range));
   });
-}
-
-// Index of the first infinity or NaN, or -1.
-function firstNonFinite({ dtype, data }: TensorValue): number {
-  if (dtype === "f32") return new Float32Array(data.buffer).findIndex((value) => !Number.isFinite(value));
-  if (dtype === "f16") return new Uint16Array(data.buffer).findIndex((bits) => (bits & 0x7c00) === 0x7c00);
-  return -1;
+  return found < 0 ? steps.length : found;
 }
 
 export class Runner {
@@ -75,11 +49,17 @@ export class Runner {
   #totalWeight: number;
   #doneWeight = 0;
   #done = 0; // steps
+  #submitted = 0; // steps
   #start = performance.now();
   #lastDone = 0;
   #times: Timestamps | null = null;
   #dispatches: number[]; // steps that are dispatches
   #encoded = 0; // dispatches
+  #fromDevice: [PlanPort, DeviceTensor][] = []; // inputs
+  #kept: [PlanPort, GPUBuffer][] = []; // outputs
+  #report: Read | null = null;
+  #riding: Read[] = []; // read back on the last submission
+  #uploadedBytes = 0;
 
   constructor(loaded: LoadedPlan, options: RunOptions, settings: RunSettings) {
     this.#loaded = loaded;
@@ -94,30 +74,98 @@ export class Runner {
       throw new GyrusError("unsupported", "[profile] needs the feature timestamp-query, which the device has not");
     const queries = options.profile ? 2 * this.#dispatches.length : 2;
     if (timed && this.#dispatches.length > 0) this.#times = new Timestamps(state, loaded.allocations, queries);
+    if (plan.report) this.#report = this.#readOf(plan.report, new Uint8Array(plan.report.size));
+  }
+
+  /** Whether a step that writes a state is on its way or done. */
+  get stateChanged(): boolean {
+    return this.#submitted > firstStateWrite(this.#loaded.plan);
   }
 
   async run(inputs: Inputs): Promise<RunResult> {
+    const { plan, readback, allocations } = this.#loaded;
+    const { read, keep } = chosenResults(plan, this.#options);
     try {
-      await this.#upload(inputs);
+      const { outputs, reads } = this.#reads(read);
+      const waiting = await this.#prepare(inputs, keep, reads);
       await this.#steps();
-      const outputs = await this.#read();
-      const times = this.#times ? await this.#times.read(this.#loaded.readback) : [];
+      await readback.take(this.#riding);
       this.#loaded.state.check();
-      if (this.#settings.checkFinite) this.#checkFinite(outputs);
-      return { outputs, wallMs: performance.now() - this.#start, ...this.#profile(times) };
+      if (this.#report) checkReported(plan, this.#report.data);
+      await readback.read(waiting);
+      this.#loaded.state.check();
+      if (this.#settings.checkFinite) checkFinite(plan, outputs);
+      const kept: Record<string, DeviceTensor> = {};
+      for (const [{ name, dtype, shape }, buffer] of this.#kept) {
+        allocations.disown(buffer);
+        kept[name] = { dtype, shape: [...shape], buffer };
+      }
+      const readBackBytes = readBytes(this.#riding) + readBytes(waiting);
+      return {
+        outputs, kept, uploadedBytes: this.#uploadedBytes, readBackBytes,
+        wallMs: performance.now() - this.#start, ...this.#profile(),
+      };
+    } catch (error) {
+      for (const [, buffer] of this.#kept) allocations.destroy(buffer);
+      throw error;
     } finally {
       this.#times?.destroy();
     }
   }
 
+  #readOf({ buffer, offset, size }: { buffer: number; offset: number; size: number }, data: Uint8Array): Read {
+    return { buffer: this.#loaded.buffers[buffer]!, offset, size, data };
+  }
+
+  #reads(ports: PlanPort[]): { outputs: Record<string, TensorValue>; reads: Read[] } {
+    const outputs: Record<string, TensorValue> = {};
+    const reads = ports.flatMap((port) => {
+      const data = new Uint8Array(portBytes(port));
+      outputs[port.name] = { dtype: port.dtype, shape: [...port.shape], data };
+      return port.pieces.map(({ hostOffset, range }) =>
+        this.#readOf(range, data.subarray(hostOffset, hostOffset + range.size)));
+    });
+    return { outputs, reads };
+  }
+
+  // Everything that the steps need; answers with what is left to read after them.
+  async #prepare(inputs: Inputs, keep: PlanPort[], reads: Read[]): Promise<Read[]> {
+    const { allocations, readback } = this.#loaded;
+    await this.#times?.ready;
+    await this.#upload(inputs);
+    for (const port of keep) {
+      const { COPY_DST, COPY_SRC, STORAGE } = GPUBufferUsage;
+      const size = Math.ceil(portBytes(port) / 4) * 4;
+      const { buffer, ready } = allocations.create(port.name, size, STORAGE | COPY_SRC | COPY_DST);
+      this.#kept.push([port, buffer]);
+      await ready;
+    }
+    const always = [this.#report, this.#times?.read].filter((read) => read != null);
+    const small = readBytes(reads) <= ridingBytes;
+    this.#riding = small ? [...always, ...reads] : always;
+    await readback.prepare(this.#riding);
+    return small ? [] : reads;
+  }
+
   async #upload(inputs: Inputs): Promise<void> {
     const { plan, state, buffers } = this.#loaded;
-    const writes = plan.inputs.flatMap((port) =>
-      port.pieces.map(({ hostOffset, range }): Write => {
-        const data = inputs[port.name]!.data.subarray(hostOffset, hostOffset + range.size);
-        return { buffer: buffers[range.buffer]!, offset: range.offset, size: range.size, data };
-      }),
-    );
+    const writes: Write[] = [];
+    for (const port of plan.inputs) {
+      const input = inputs[port.name]!;
+      if (isDeviceTensor(input)) this.#fromDevice.push([port, input]);
+      else
+        for (const { hostOffset, range } of port.pieces) {
+          const data = input.data.subarray(hostOffset, hostOffset + range.size);
+          writes.push({ buffer: buffers[range.buffer]!, offset: range.offset, size: range.size, data });
+        }
+    }
+    const at = plan.buffers.findIndex(({ kind }) => kind === "arguments");
+    if (at >= 0) {
+      const { size } = plan.buffers[at]!;
+      const data = argumentBytes(plan.arguments, this.#options.arguments ?? {}, size);
+      writes.push({ buffer: buffers[at]!, offset: 0, size, data });
+    }
+    this.#uploadedBytes = writes.reduce((sum, write) => sum + write.size, 0);
     await upload(state, "uploading the inputs", writes);
   }
 
@@ -126,41 +174,70 @@ export class Runner {
     const flying: Submission[] = [];
     this.#lastDone = performance.now();
     try {
-      for (let begin = 0; begin < steps.length || flying.length > 0; ) {
-        if (flying.length === inFlight || begin === steps.length) await this.#awaitFirst(flying.shift()!);
+      for (let begin = 0, first = true; first || begin < steps.length || flying.length > 0; ) {
+        if (flying.length === inFlight || (!first && begin === steps.length)) await this.#awaitFirst(flying.shift()!);
         this.#settings.stop(this.#done);
-        if (begin === steps.length) continue;
+        if (!first && begin === steps.length) continue;
         flying.push(this.#submit(begin));
         begin = flying.at(-1)!.end;
+        first = false;
       }
     } finally {
       await Promise.allSettled(flying.map((submission) => submission.done));
     }
   }
 
-  // Steps from `begin` on: at least one, and no more than are predicted to keep the submission short.
-  #submit(begin: number): Submission {
+  // Where a submission from `begin` on ends: after at least one step, and before it is predicted to be too long.
+  #next(begin: number): { end: number; predicted: number } {
     const { plan, state } = this.#loaded;
     const budget = (this.#settings.submissionMs / 1000) * (begin === 0 ? firstSubmission : 1);
-    let predicted = state.pace.seconds(plan.steps[begin]!);
-    let end = begin + 1;
+    let predicted = 0;
+    let end = begin;
     for (; end < plan.steps.length && end - begin < mostSteps; ++end) {
       const more = state.pace.seconds(plan.steps[end]!);
-      if (predicted + more > budget) break;
+      if (end > begin && predicted + more > budget) break;
       predicted += more;
     }
+    return { end, predicted };
+  }
+
+  #submit(begin: number): Submission {
+    const { plan, state } = this.#loaded;
+    const { end, predicted } = this.#next(begin);
+    const name = (index: number) => (plan.steps[index] ? `${index} '${stepLabel(plan.steps[index])}'` : "none");
     const { error } = state.scoped(() => {
-      const encoder = state.device.createCommandEncoder({ label: stepLabel(plan.steps[begin]!) });
+      const encoder = state.device.createCommandEncoder({ label: name(begin) });
+      if (begin === 0) this.#encodeHead(encoder);
       this.#encode(encoder, begin, end);
+      if (end === plan.steps.length) this.#encodeTail(encoder);
       state.device.queue.submit([encoder.finish()]);
     });
-    const [first, last] = [stepLabel(plan.steps[begin]!), stepLabel(plan.steps[end - 1]!)];
-    const where = `running steps ${begin} '${first}' to ${end - 1} '${last}'`;
+    this.#submitted = end;
+    const where = `running steps ${name(begin)} to ${name(end - 1)}`;
     const done = Promise.all([error, state.guard(state.device.queue.onSubmittedWorkDone())]).then(([found]) => {
       if (found) throw scopeError(found, where);
     });
     done.catch(() => {}); // also heard by #awaitFirst
     return { end, done, predicted, submitted: performance.now() };
+  }
+
+  // Before the first step: nothing is reported, and inputs that lie on the device go where the plan wants them.
+  #encodeHead(encoder: GPUCommandEncoder): void {
+    const { buffers } = this.#loaded;
+    if (this.#report) encoder.clearBuffer(this.#report.buffer, this.#report.offset, this.#report.size);
+    for (const [port, { buffer, offset = 0 }] of this.#fromDevice)
+      for (const { hostOffset, range } of port.pieces)
+        encoder.copyBufferToBuffer(buffer, offset + hostOffset, buffers[range.buffer]!, range.offset, range.size);
+  }
+
+  // After the last one: outputs that stay on the device, and small readbacks.
+  #encodeTail(encoder: GPUCommandEncoder): void {
+    const { buffers, readback } = this.#loaded;
+    for (const [port, buffer] of this.#kept)
+      for (const { hostOffset, range } of port.pieces)
+        encoder.copyBufferToBuffer(buffers[range.buffer]!, range.offset, buffer, hostOffset, range.size);
+    this.#times?.resolve(encoder);
+    readback.encode(encoder, this.#riding);
   }
 
   #encode(encoder: GPUCommandEncoder, begin: number, end: number): void {
@@ -218,39 +295,15 @@ export class Runner {
     const seconds = (now - this.#start) / 1000;
     this.#options.onProgress?.({
       fraction,
-      label: stepLabel(plan.steps[this.#done - 1]!),
+      label: steps > 0 ? stepLabel(plan.steps[this.#done - 1]!) : "",
       step: this.#done,
       steps,
       secondsLeft: fraction === 1 ? 0 : seconds < warmUp ? null : (seconds * (1 - fraction)) / fraction,
     });
   }
 
-  async #read(): Promise<Record<string, TensorValue>> {
-    const { plan, buffers, readback } = this.#loaded;
-    const outputs: Record<string, TensorValue> = {};
-    const reads: Read[] = [];
-    for (const port of [...plan.outputs, ...chosenCaptures(plan.captures, this.#options.captures)]) {
-      const data = new Uint8Array(portBytes(port));
-      outputs[port.name] = { dtype: port.dtype, shape: [...port.shape], data };
-      for (const { hostOffset, range } of port.pieces) {
-        const part = data.subarray(hostOffset, hostOffset + range.size);
-        reads.push({ buffer: buffers[range.buffer]!, offset: range.offset, size: range.size, data: part });
-      }
-    }
-    await readback.read(reads);
-    return outputs;
-  }
-
-  #checkFinite(outputs: Record<string, TensorValue>): void {
-    for (const { name } of this.#loaded.plan.outputs) {
-      const at = firstNonFinite(outputs[name]!);
-      if (at < 0) continue;
-      throw new GyrusError("non-finite", `[${name}] element ${at} of the result is not finite; the network ` +
-        "overflowed or the driver is at fault", { hints: ["single-precision", "other-device"] });
-    }
-  }
-
-  #profile(times: number[]): Pick<RunResult, "gpuMs" | "profile"> {
+  #profile(): Pick<RunResult, "gpuMs" | "profile"> {
+    const times = this.#times?.times ?? [];
     const total = Math.max(0, ...times.filter((_, i) => i % 2 === 1));
     const gpuMs = total > 0 ? total * 1e-6 : null;
     if (!this.#options.profile) return { gpuMs, profile: [] };

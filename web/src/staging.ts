@@ -73,6 +73,11 @@ export async function upload(state: DeviceState, doing: string, writes: Write[])
   }
 }
 
+/** Bytes that reads take in a staging buffer. */
+export function readBytes(reads: Read[]): number {
+  return reads.reduce((sum, read) => sum + read.size, 0);
+}
+
 /** Reads through one staging buffer, which stays for the next time. */
 export class Readback {
   #state: DeviceState;
@@ -85,34 +90,43 @@ export class Readback {
   }
 
   async read(reads: Read[]): Promise<void> {
-    const total = reads.reduce((sum, read) => sum + read.size, 0);
-    if (total === 0) return;
-    const staging = await this.#buffer(Math.min(total, pieceBytes, this.#state.device.limits.maxBufferSize));
-    for (const parts of loads(reads, staging.size)) await this.#readParts(staging, parts);
+    const staging = await this.prepare(reads);
+    if (!staging) return;
+    for (const parts of loads(reads, staging.size)) {
+      const { error } = this.#state.scoped(() => {
+        const encoder = this.#state.device.createCommandEncoder({ label: "readback" });
+        encodeParts(encoder, staging, parts);
+        this.#state.device.queue.submit([encoder.finish()]);
+      });
+      const found = await error;
+      if (found) throw scopeError(found, "reading back");
+      await this.#take(staging, parts);
+    }
   }
 
-  async #buffer(size: number): Promise<GPUBuffer> {
+  /** The staging buffer, with room for a load of these reads; null where there is nothing to read. */
+  async prepare(reads: Read[]): Promise<GPUBuffer | null> {
+    const size = Math.min(readBytes(reads), pieceBytes, this.#state.device.limits.maxBufferSize);
+    if (size === 0) return null;
     if (this.#staging && this.#staging.size >= size) return this.#staging;
     if (this.#staging) this.#allocations.destroy(this.#staging);
     this.#staging = null;
-    const { buffer, ready } = this.#allocations.create("staging", size, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST);
+    const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
+    const { buffer, ready } = this.#allocations.create("staging", size, usage);
     await ready;
     return (this.#staging = buffer);
   }
 
-  async #readParts(staging: GPUBuffer, parts: Part<Read>[]): Promise<void> {
-    const { device } = this.#state;
-    const { error } = this.#state.scoped(() => {
-      const encoder = device.createCommandEncoder({ label: "readback" });
-      let filled = 0;
-      for (const { range, at, size } of parts) {
-        encoder.copyBufferToBuffer(range.buffer, range.offset + at, staging, filled, size);
-        filled += size;
-      }
-      device.queue.submit([encoder.finish()]);
-    });
-    const found = await error;
-    if (found) throw scopeError(found, "reading back");
+  /** Reads that ride on a submission of the caller's: encode() into it, take() when it is done. One load at most. */
+  encode(encoder: GPUCommandEncoder, reads: Read[]): void {
+    for (const parts of loads(reads, pieceBytes)) encodeParts(encoder, this.#staging!, parts);
+  }
+
+  async take(reads: Read[]): Promise<void> {
+    for (const parts of loads(reads, pieceBytes)) await this.#take(this.#staging!, parts);
+  }
+
+  async #take(staging: GPUBuffer, parts: Part<Read>[]): Promise<void> {
     const filled = parts.reduce((sum, part) => sum + part.size, 0);
     await this.#state.guard(staging.mapAsync(GPUMapMode.READ, 0, filled)).catch((failure: Error) => {
       if (failure instanceof GyrusError) throw failure;
@@ -126,5 +140,13 @@ export class Readback {
       from += size;
     }
     staging.unmap();
+  }
+}
+
+function encodeParts(encoder: GPUCommandEncoder, staging: GPUBuffer, parts: Part<Read>[]): void {
+  let filled = 0;
+  for (const { range, at, size } of parts) {
+    encoder.copyBufferToBuffer(range.buffer, range.offset + at, staging, filled, size);
+    filled += size;
   }
 }

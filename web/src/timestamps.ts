@@ -1,24 +1,27 @@
-// GPU times of passes: queries, resolved and read back after the run.
+// GPU times of passes: queries, resolved on the last submission of a run and read back with its outputs.
 
-import { scopeError, type DeviceState } from "./device-state.js";
 import type { Allocations } from "./allocations.js";
-import type { Readback } from "./staging.js";
+import type { DeviceState } from "./device-state.js";
+import type { Read } from "./staging.js";
 
 const setSize = 4096; // queries; the most a set may have
 
 export class Timestamps {
-  #state: DeviceState;
   #allocations: Allocations;
   #sets: GPUQuerySet[] = [];
-  #resolved: GPUBuffer | null = null;
-  readonly count: number;
+  #resolved: GPUBuffer;
+  #data: Uint8Array<ArrayBuffer>;
+  readonly ready: Promise<void>;
 
   constructor(state: DeviceState, allocations: Allocations, count: number) {
-    this.#state = state;
     this.#allocations = allocations;
-    this.count = count;
     for (let at = 0; at < count; at += setSize)
       this.#sets.push(state.device.createQuerySet({ type: "timestamp", count: Math.min(setSize, count - at) }));
+    this.#data = new Uint8Array(count * 8);
+    const usage = GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC;
+    const { buffer, ready } = allocations.create("timestamps", count * 8, usage);
+    this.#resolved = buffer;
+    this.ready = ready;
   }
 
   /** For a pass whose begin or end, or both, are to be taken; both in the same set: an even number and the next. */
@@ -31,27 +34,23 @@ export class Timestamps {
     };
   }
 
-  /** All times, in nanoseconds since the first; a driver that loses or reorders some gives 0 for them. */
-  async read(readback: Readback): Promise<number[]> {
-    const usage = GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC;
-    const { buffer, ready } = this.#allocations.create("timestamps", this.count * 8, usage);
-    this.#resolved = buffer;
-    await ready;
-    const { error } = this.#state.scoped(() => {
-      const encoder = this.#state.device.createCommandEncoder({ label: "timestamps" });
-      this.#sets.forEach((set, i) => encoder.resolveQuerySet(set, 0, set.count, buffer, i * setSize * 8));
-      this.#state.device.queue.submit([encoder.finish()]);
-    });
-    const found = await error;
-    if (found) throw scopeError(found, "reading GPU times");
-    const data = new Uint8Array(this.count * 8);
-    await readback.read([{ buffer, offset: 0, size: data.length, data }]);
-    const times = new BigUint64Array(data.buffer);
+  resolve(encoder: GPUCommandEncoder): void {
+    this.#sets.forEach((set, i) => encoder.resolveQuerySet(set, 0, set.count, this.#resolved, i * setSize * 8));
+  }
+
+  /** What is to be read back after resolve(). */
+  get read(): Read {
+    return { buffer: this.#resolved, offset: 0, size: this.#data.length, data: this.#data };
+  }
+
+  /** All times that were read, in nanoseconds since the first; a driver that loses or reorders some gives 0 for them. */
+  get times(): number[] {
+    const times = new BigUint64Array(this.#data.buffer);
     return [...times].map((time) => (time > times[0]! ? Number(time - times[0]!) : 0));
   }
 
   destroy(): void {
     for (const set of this.#sets) set.destroy();
-    if (this.#resolved) this.#allocations.destroy(this.#resolved);
+    this.#allocations.destroy(this.#resolved);
   }
 }

@@ -121,6 +121,17 @@ export interface TensorValue {
   data: Uint8Array; // row-major bytes
 }
 
+// A tensor on the device: its row-major bytes in a buffer that can be copied from, rounded up to a multiple of 4.
+export interface DeviceTensor {
+  dtype: DType;
+  shape: number[];
+  buffer: GPUBuffer;
+  offset?: number; // bytes, a multiple of 4
+}
+
+// One for each of the plan's inputs, from the host or from the device.
+export type Inputs = Record<string, TensorValue | DeviceTensor>;
+
 export interface Progress {
   fraction: number; // 0 to 1, never less than before
   label: string; // of the last step done
@@ -132,12 +143,18 @@ export interface Progress {
 export interface RunOptions {
   signal?: AbortSignal;
   onProgress?: (progress: Progress) => void;
-  captures?: boolean | string[]; // return the plan's captures, or those named
+  arguments?: Record<string, number>; // one for each of the plan's arguments
+  outputs?: string[]; // those to read back; all unless given
+  captures?: boolean | string[]; // read the plan's captures back as well, or those named
+  keep?: string[]; // outputs and captures that stay on the device instead
   profile?: boolean; // GPU times of each step; needs timestamp-query
 }
 
 export interface RunResult {
-  outputs: Record<string, TensorValue>;
+  outputs: Record<string, TensorValue>; // with captures
+  kept: Record<string, DeviceTensor>; // in buffers that are now the caller's, who destroys them
+  uploadedBytes: number; // from the host to the device, and back: inputs, arguments, outputs, times
+  readBackBytes: number;
   gpuMs: number | null;
   wallMs: number;
   profile: { label: string; kernel: string; ms: number }[];
