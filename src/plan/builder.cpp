@@ -45,11 +45,12 @@ uint32_t PlanBuilder::add_buffer(const std::string& label, uint64_t bytes) {
   return static_cast<uint32_t>(plan_.buffers.size() - 1);
 }
 
-Storage PlanBuilder::add_storage(const TensorType& type, const std::string& label) {
+Storage PlanBuilder::add_storage(const TensorType& type, const std::string& label, BufferKind kind) {
   Storage storage = storage_shape(type);
   uint64_t first = 0;
   for (uint64_t count : chunk_sizes(storage, limits_, label)) {
     storage.chunks.push_back({add_buffer(label, count * storage.unit_bytes()), 0, first, count});
+    plan_.buffers.back().kind = kind;
     first += count;
   }
   return storage;
@@ -130,6 +131,41 @@ void PlanBuilder::check_bindings(const PlanKernel& kernel, const Dispatch& step)
     if (step.bindings[i].size > most)
       fail(ErrorCode::OverLimits, step.label, kernel.name, " needs a binding of ", step.bindings[i].size,
            " bytes; the device allows ", most);
+  }
+}
+
+Storage PlanBuilder::add_argument(DType dtype) {
+  if (arguments_ == ~0u) {
+    arguments_ = add_buffer("arguments", 0);
+    plan_.buffers[arguments_] = {"arguments", 0, BufferKind::Arguments, 0};
+  }
+  Storage storage = storage_shape({dtype, {}, Layout::Plain});
+  storage.chunks.push_back({arguments_, plan_.buffers[arguments_].size, 0, 1});
+  plan_.buffers[arguments_].size += 4;
+  return storage;
+}
+
+// Everything else is appended when the plan is finished, so these stand at the front.
+uint64_t PlanBuilder::add_start(const std::vector<std::byte>& bytes) {
+  const uint64_t offset = plan_.weights.size();
+  append(plan_.weights, bytes.data(), bytes.size());
+  plan_.weights.resize(round_up(plan_.weights.size(), 4));
+  return offset;
+}
+
+void PlanBuilder::copy(const Storage& from, const Storage& to) {
+  const uint64_t unit = from.unit_bytes();
+  for (const Chunk& a : from.chunks) {
+    for (const Chunk& b : to.chunks) {
+      const uint64_t begin = std::max(a.first, b.first), end = std::min(a.first + a.count, b.first + b.count);
+      if (begin >= end) continue;
+      const uint64_t size = round_up((end - begin) * unit, 4);
+      const Copy step{{a.buffer, a.byte_offset + (begin - a.first) * unit, size},
+                      {b.buffer, b.byte_offset + (begin - b.first) * unit, size}};
+      touch(step.from);
+      touch(step.to);
+      plan_.steps.emplace_back(step);
+    }
   }
 }
 
@@ -244,17 +280,27 @@ Plan PlanBuilder::finish() {
   for (uint32_t b = 0; b < plan_.buffers.size(); ++b) {
     PlanBuffer buffer = plan_.buffers[b];
     if (buffer.kind == BufferKind::Storage) continue;
-    contents_[b].resize(round_up(contents_[b].size(), 4));
-    buffer.size = contents_[b].size();
-    buffer.data_offset = plan_.weights.size();
-    append(plan_.weights, contents_[b].data(), contents_[b].size());
+    if (buffer.kind == BufferKind::Weights || buffer.kind == BufferKind::Params) {
+      contents_[b].resize(round_up(contents_[b].size(), 4));
+      buffer.size = contents_[b].size();
+      buffer.data_offset = plan_.weights.size();
+      append(plan_.weights, contents_[b].data(), contents_[b].size());
+    }
     final_[b] = static_cast<uint32_t>(buffers.size());
     buffers.push_back(std::move(buffer));
   }
   plan_.buffers = std::move(buffers);
-  for (Step& step : plan_.steps)
-    if (auto* dispatch = std::get_if<Dispatch>(&step))
-      for (BufferRange& range : dispatch->bindings) range.buffer = final_.at(range.buffer);
+  const auto move = [this](BufferRange& range) { range.buffer = final_.at(range.buffer); };
+  for (Step& step : plan_.steps) {
+    if (auto* dispatch = std::get_if<Dispatch>(&step)) {
+      for (BufferRange& range : dispatch->bindings) move(range);
+    } else if (auto* copied = std::get_if<Copy>(&step)) {
+      move(copied->from);
+      move(copied->to);
+    } else {
+      move(std::get<Clear>(step).range);
+    }
+  }
   return std::move(plan_);
 }
 

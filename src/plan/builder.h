@@ -45,8 +45,12 @@ class PlanBuilder {
   const Limits& limits() const { return limits_; }
 
   uint32_t add_buffer(const std::string& label, uint64_t bytes);
-  // A storage with its buffers, for a value computed on the device.
-  Storage add_storage(const TensorType& type, const std::string& label);
+  // A storage with its buffers, for a value computed on the device, or a state.
+  Storage add_storage(const TensorType& type, const std::string& label, BufferKind kind = BufferKind::Storage);
+  // A scalar in the buffer of arguments.
+  Storage add_argument(DType dtype);
+  // Bytes that a state starts from; where they stand in Plan::weights.
+  uint64_t add_start(const std::vector<std::byte>& bytes);
   // Constant bytes; they share buffers with other constants, each from an aligned offset.
   BufferRange add_constant(const std::vector<std::byte>& bytes, const std::string& label);
   BufferRange add_constant_floats(const std::vector<float>& values, const std::string& label);
@@ -56,6 +60,8 @@ class PlanBuilder {
   // The parameters every kernel starts with: how the line of workgroups was folded.
   static Params begin_params();
   void dispatch(const DispatchSpec& spec);
+  // Steps that copy a storage onto another one of as many bytes, however the two are cut.
+  void copy(const Storage& from, const Storage& to);
 
   void keep_from_start(const Storage& storage) { mark(storage, true); }
   void keep_to_end(const Storage& storage) { mark(storage, false); }
@@ -85,6 +91,7 @@ class PlanBuilder {
   std::vector<std::vector<std::byte>> contents_;          // of each buffer: constants and parameters
   uint32_t open_constants_ = ~0u;
   uint32_t open_uniforms_ = ~0u;
+  uint32_t arguments_ = ~0u;
   std::vector<uint32_t> final_;
 };
 

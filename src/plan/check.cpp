@@ -102,12 +102,13 @@ void check_dispatch(const Plan& plan, const Dispatch& dispatch, const std::strin
   check_aliases(plan, dispatch, subject);
 }
 
-void check_writable(const Plan& plan, const BufferRange& range, const std::string& subject) {
+// Parameters are only bound; arguments are read in any way, but written by the caller alone.
+void check_copied(const Plan& plan, const BufferRange& range, bool written, const std::string& subject) {
   const PlanBuffer& buffer = plan.buffers[range.buffer];
   if (buffer.kind == BufferKind::Params)
     invalid(subject, "parameter buffer '", buffer.label, "' is filled once and not copied or cleared");
-  if (buffer.kind == BufferKind::Arguments)
-    invalid(subject, "argument buffer '", buffer.label, "' is filled by the caller and not copied or cleared");
+  if (written && buffer.kind == BufferKind::Arguments)
+    invalid(subject, "argument buffer '", buffer.label, "' is written by the caller alone");
 }
 
 void check_copy(const Plan& plan, const Copy& copy, const std::string& subject) {
@@ -116,8 +117,8 @@ void check_copy(const Plan& plan, const Copy& copy, const std::string& subject) 
   if (copy.from.size != copy.to.size) invalid(subject, "copies ", copy.from.size, " bytes to ", copy.to.size);
   if (copy.from.buffer == copy.to.buffer)
     invalid(subject, "copies within buffer '", plan.buffers[copy.from.buffer].label, "', which WebGPU does not do");
-  check_writable(plan, copy.from, subject);
-  check_writable(plan, copy.to, subject);
+  check_copied(plan, copy.from, /*written=*/false, subject);
+  check_copied(plan, copy.to, /*written=*/true, subject);
 }
 
 void check_steps(const Plan& plan) {
@@ -130,7 +131,7 @@ void check_steps(const Plan& plan) {
     } else {
       const BufferRange& range = std::get<Clear>(plan.steps[i]).range;
       check_range(plan, range, subject);
-      check_writable(plan, range, subject);
+      check_copied(plan, range, /*written=*/true, subject);
     }
   }
 }
@@ -150,7 +151,7 @@ void check_port(const Plan& plan, const PlanPort& port) {
   std::vector<Piece> pieces = port.pieces;
   for (const Piece& piece : pieces) {
     check_range(plan, piece.range, subject);
-    check_writable(plan, piece.range, subject);
+    check_copied(plan, piece.range, /*written=*/false, subject);
     if (piece.host_offset > bytes || piece.range.size > bytes - piece.host_offset)
       invalid(subject, "a piece of ", piece.range.size, " bytes at ", piece.host_offset, " passes the tensor's ",
               bytes);
@@ -166,20 +167,25 @@ void check_port(const Plan& plan, const PlanPort& port) {
 
 template <class List>
 void check_names(const List& items, const char* what) {
-  for (size_t i = 0; i < items.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      if (items[i].name == items[j].name) invalid(cat(what, " '", items[i].name, "'"), "is there twice");
+  std::set<std::string> names;
+  for (const auto& item : items)
+    if (!names.insert(item.name).second) invalid(cat(what, " '", item.name, "'"), "is there twice");
 }
 
 void check_ports(const Plan& plan) {
-  for (const auto* ports : {&plan.inputs, &plan.outputs, &plan.captures}) {
+  for (const auto* ports : {&plan.inputs, &plan.outputs, &plan.captures})
     for (const PlanPort& port : *ports) check_port(plan, port);
-    check_names(*ports, "port");
+  check_names(plan.inputs, "port");
+  std::vector<PlanPort> given = plan.outputs;
+  given.insert(given.end(), plan.captures.begin(), plan.captures.end());
+  check_names(given, "port");
+  for (const PlanPort& port : plan.inputs) {
+    for (const Piece& piece : port.pieces) {
+      const BufferKind kind = plan.buffers[piece.range.buffer].kind;
+      if (kind == BufferKind::State || kind == BufferKind::Arguments)
+        invalid(cat("port '", port.name, "'"), "an input lies in the buffer of a state or of arguments");
+    }
   }
-  for (const PlanPort& port : plan.inputs)
-    for (const Piece& piece : port.pieces)
-      if (plan.buffers[piece.range.buffer].kind == BufferKind::State)
-        invalid(cat("port '", port.name, "'"), "an input lies in the buffer of a state");
 }
 
 // The pieces of states are all State buffers, each once and whole, in the order of the bytes they hold.

@@ -15,31 +15,45 @@ Lowering::Lowering(const Graph& graph, const Limits& limits, const PlanOptions& 
       last_use_(graph.value_count(), -1) {
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     for (ValueId id : graph.nodes()[n].inputs) last_use_[id] = static_cast<int64_t>(n);
-  for (const Port& output : graph.outputs()) last_use_[output.value] = INT64_MAX;
+  for (ValueId id : results(graph)) last_use_[id] = INT64_MAX;
 }
 
 void Lowering::set_storage(ValueId id, StoragePtr storage) {
-  const bool input =
-      std::any_of(graph_.inputs().begin(), graph_.inputs().end(), [id](const Port& p) { return p.value == id; });
-  if (input) fixed_[storage.get()] = true;
+  for (const Port& input : graph_.inputs())
+    if (input.value == id) fixed_[storage.get()] = kNoValue;
+  for (const Argument& argument : graph_.arguments())
+    if (argument.value == id) fixed_[storage.get()] = kNoValue;
+  for (const State& state : graph_.states())
+    if (state.value == id) fixed_[storage.get()] = state.next;
   int64_t& last = storage_last_use_.try_emplace(storage.get(), -1).first->second;
   last = std::max(last, last_use_[id]);
   storage_[id] = std::move(storage);
 }
 
-StoragePtr Lowering::make_scratch(const TensorType& type, const std::string& label) {
+StoragePtr Lowering::make_scratch(const TensorType& type, const std::string& label, BufferKind kind) {
   const Storage storage = storage_shape(type);
   if (storage.units * storage.lanes > UINT32_MAX)
     fail(ErrorCode::OverLimits, label, "a tensor of ", storage.units * storage.lanes,
          " elements; indices in kernels end at 4294967295: use a smaller volume");
-  return std::make_shared<Storage>(builder_.add_storage(type, label));
+  return std::make_shared<Storage>(builder_.add_storage(type, label, kind));
 }
 
 StoragePtr Lowering::make_storage(ValueId id, const Node& node) {
   const std::string& name = graph_.value(id).name;
-  StoragePtr storage = make_scratch(graph_.type(id), name.empty() ? label_of(node) : name);
+  StoragePtr storage = state_becoming(id);
+  if (!storage) storage = make_scratch(graph_.type(id), name.empty() ? label_of(node) : name);
   set_storage(id, storage);
   return storage;
+}
+
+// The storage of the state that becomes this value, where nothing reads it from the node at hand on.
+StoragePtr Lowering::state_becoming(ValueId id) {
+  for (const State& state : graph_.states()) {
+    if (state.next != id || graph_.type(id) != graph_.type(state.value)) continue;
+    const StoragePtr& held = storage_.at(state.value);
+    if (held && storage_last_use_.at(held.get()) < static_cast<int64_t>(position_)) return held;
+  }
+  return nullptr;
 }
 
 StoragePtr Lowering::make_constant(ValueId id) {
@@ -60,7 +74,7 @@ StoragePtr Lowering::make_constant(ValueId id) {
     storage.chunks.push_back({range.buffer, range.offset, first, count});
   }
   auto made = std::make_shared<Storage>(std::move(storage));
-  fixed_[made.get()] = true;
+  fixed_[made.get()] = kNoValue;
   return made;
 }
 
@@ -72,7 +86,10 @@ StoragePtr Lowering::storage(ValueId id) {
 
 bool Lowering::may_overwrite(ValueId from) const {
   const StoragePtr& storage = storage_.at(from);
-  if (!storage || fixed_.count(storage.get())) return false;
+  if (!storage) return false;
+  const auto fixed = fixed_.find(storage.get());
+  const std::vector<ValueId>& made = graph_.nodes()[position_].outputs;
+  if (fixed != fixed_.end() && std::find(made.begin(), made.end(), fixed->second) == made.end()) return false;
   return storage_last_use_.at(storage.get()) <= static_cast<int64_t>(position_);
 }
 

@@ -29,9 +29,10 @@ class Lowering {
   StoragePtr storage(ValueId id);
   // New memory for a value computed on the device.
   StoragePtr make_storage(ValueId id, const Node& node);
-  StoragePtr make_scratch(const TensorType& type, const std::string& label);
+  StoragePtr make_scratch(const TensorType& type, const std::string& label, BufferKind kind = BufferKind::Storage);
   void set_storage(ValueId id, StoragePtr storage);
-  // The storage of `from` may hold the result of the node at hand: nothing reads it later.
+  // The storage of `from` may hold the result of the node at hand: nothing reads it later. That of a state may only hold
+  // what the state becomes.
   bool may_overwrite(ValueId from) const;
   void set_position(size_t node) { position_ = node; }
 
@@ -40,13 +41,15 @@ class Lowering {
 
  private:
   StoragePtr make_constant(ValueId id);
+  StoragePtr state_becoming(ValueId id);
   const Graph& graph_;
   PlanBuilder builder_;
   PlanOptions options_;
   std::vector<StoragePtr> storage_;
-  std::vector<int64_t> last_use_;  // node of each value; a large number for outputs
+  std::vector<int64_t> last_use_;  // node of each value; a large number for results
   std::map<const Storage*, int64_t> storage_last_use_;
-  std::map<const Storage*, bool> fixed_;  // constants and inputs are never overwritten
+  // Constants, inputs, arguments and states are never overwritten, but by the value given.
+  std::map<const Storage*, ValueId> fixed_;
   size_t position_ = 0;
 };
 

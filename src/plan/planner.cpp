@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "graph/op.h"
 #include "plan/lowering.h"
+#include "plan/ports.h"
 
 namespace gyrus {
 namespace {
@@ -23,15 +24,6 @@ void lower(Lowering& lowering, const Node& node) {
     case KernelFamily::Composite: break;
   }
   fail(ErrorCode::InvalidGraph, node.op, "reached the planner; run the passes first");
-}
-
-PlanPort port(const std::string& name, const TensorType& type, const Storage& storage) {
-  PlanPort result{name, type.dtype, type.shape, {}};
-  for (const Chunk& chunk : storage.chunks) {
-    const uint64_t unit = storage.unit_bytes();
-    result.pieces.push_back({chunk.first * unit, {chunk.buffer, chunk.byte_offset, round_up(chunk.count * unit, 4)}});
-  }
-  return result;
 }
 
 // The least limits under which the plan is valid.
@@ -81,29 +73,15 @@ PlanOptions software_options() {
 
 Plan make_plan(const Graph& graph, const Limits& limits, const PlanOptions& options) {
   Lowering lowering(graph, limits, options);
-  std::vector<PlanPort> inputs;
-  std::vector<PlanPort> outputs;
-  for (const Port& input : graph.inputs()) {
-    auto storage = lowering.make_scratch(graph.type(input.value), input.name);
-    lowering.set_storage(input.value, storage);
-    lowering.builder().keep_from_start(*storage);
-    inputs.push_back(port(input.name, graph.type(input.value), *storage));
-  }
+  Ports ports(lowering);
+  ports.lay_sources();
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     lowering.set_position(n);
     lower(lowering, graph.nodes()[n]);
   }
-  for (const Port& output : graph.outputs()) {
-    const StoragePtr storage = lowering.storage(output.value);
-    lowering.builder().keep_to_end(*storage);
-    outputs.push_back(port(output.name, graph.type(output.value), *storage));
-  }
+  ports.lay_results();
   Plan plan = lowering.builder().finish();
-  for (std::vector<PlanPort>* ports : {&inputs, &outputs})
-    for (PlanPort& p : *ports)
-      for (Piece& piece : p.pieces) piece.range.buffer = lowering.builder().final_buffer(piece.range.buffer);
-  plan.inputs = std::move(inputs);
-  plan.outputs = std::move(outputs);
+  ports.finish(plan);
   plan.precision = "f32";
   for (const Node& node : graph.nodes())
     for (ValueId id : node.outputs)

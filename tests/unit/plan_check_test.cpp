@@ -91,6 +91,12 @@ TEST(PlanCheck, NamesInconsistencies) {
          p.inputs.push_back({"z", DType::F32, {1}, {{0, {6, 0, 4}}}});
        },
        "port 'z'"},
+      {"input in arguments",
+       [](Plan& p) {
+         p.inputs.push_back({"z", DType::F32, {1}, {{0, {7, 0, 4}}}});
+       },
+       "port 'z'"},
+      {"output and capture", [](Plan& p) { p.captures[0].name = "y"; }, "port 'y'] is there twice"},
       {"state twice", [](Plan& p) { p.states[1].name = "s"; }, "state 's'] is there twice"},
       {"state in storage", [](Plan& p) { p.buffers[6].kind = BufferKind::Storage; }, "'t' is none for state"},
       {"state of half a buffer", [](Plan& p) { p.buffers[6].size = 8; }, "state 't'] its pieces are not whole"},

@@ -38,12 +38,13 @@ function checkRange(plan: Plan, range: BufferRange, subject: string): void {
       `${buffer.size} bytes`);
 }
 
-function checkWritable(plan: Plan, range: BufferRange, subject: string): void {
+// Parameters are only bound; arguments are read in any way, but written by the caller alone.
+function checkCopied(plan: Plan, range: BufferRange, written: boolean, subject: string): void {
   const buffer = plan.buffers[range.buffer]!;
   if (buffer.kind === "params")
     invalid(subject, `parameter buffer '${buffer.label}' is filled once and not copied or cleared`);
-  if (buffer.kind === "arguments")
-    invalid(subject, `argument buffer '${buffer.label}' is filled by the caller and not copied or cleared`);
+  if (written && buffer.kind === "arguments")
+    invalid(subject, `argument buffer '${buffer.label}' is written by the caller alone`);
 }
 
 function checkBuffers(plan: Plan): void {
@@ -115,7 +116,7 @@ function checkStep(plan: Plan, step: Step, subject: string): void {
   const ranges = step.op === "copy" ? [step.from, step.to] : [step.range];
   for (const range of ranges) {
     checkRange(plan, range, subject);
-    checkWritable(plan, range, subject);
+    checkCopied(plan, range, !(step.op === "copy" && range === step.from), subject);
   }
   if (step.op === "clear") return;
   if (step.from.size !== step.to.size) invalid(subject, `copies ${step.from.size} bytes to ${step.to.size}`);
@@ -130,7 +131,7 @@ function checkPort(plan: Plan, port: PlanPort): void {
   const bytes = Math.ceil(exact / 4) * 4;
   for (const { hostOffset, range } of port.pieces) {
     checkRange(plan, range, subject);
-    checkWritable(plan, range, subject);
+    checkCopied(plan, range, false, subject);
     if (hostOffset + range.size > bytes)
       invalid(subject, `a piece of ${range.size} bytes at ${hostOffset} passes the tensor's ${bytes}`);
   }
@@ -153,11 +154,12 @@ function checkNames(items: { name: string }[], what: string): void {
 function checkPorts(plan: Plan): void {
   for (const ports of [plan.inputs, plan.outputs, plan.captures]) {
     for (const port of ports) checkPort(plan, port);
-    checkNames(ports, "port");
   }
+  checkNames(plan.inputs, "port");
+  checkNames([...plan.outputs, ...plan.captures], "port");
   for (const { name, pieces } of plan.inputs)
-    if (pieces.some(({ range }) => plan.buffers[range.buffer]!.kind === "state"))
-      invalid(`port '${name}'`, "an input lies in the buffer of a state");
+    if (pieces.some(({ range }) => ["state", "arguments"].includes(plan.buffers[range.buffer]!.kind)))
+      invalid(`port '${name}'`, "an input lies in the buffer of a state or of arguments");
 }
 
 // The pieces of states are all state buffers, each once and whole, in the order of the bytes they hold.
