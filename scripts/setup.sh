@@ -3,7 +3,7 @@
 # driver new enough for Dawn, and Dawn itself (npm). Safe to run again: a second run only checks.
 #   GYRUS_NO_INSTALL=1   check only, never install
 #   --with-web           also what web/ needs to be built and tested: emscripten, Chromium, its npm packages
-#   --with-schedulers    also what the tests of contrib/ need: Slurm and Snakemake
+#   --with-tests         also what the tests compare with or run under: nibabel, scipy, Slurm, Snakemake
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,14 +15,15 @@ packages=(build-essential cmake ninja-build pkg-config git ca-certificates nodej
 vulkan_driver=mesa-vulkan-drivers
 oldest_mesa=23.1   # older ones lack dynamic indexing of sampled-image arrays, which Dawn requires
 
+. scripts/debian-source.sh
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 with_web=
 for argument in "$@"; do
   case $argument in
     --with-web) with_web=1; packages+=(emscripten chromium) ;;
-    --with-schedulers) packages+=(slurmctld slurmd slurm-client munge snakemake) ;;
-    *) die "\"$argument\" is no option; there are --with-web and --with-schedulers" ;;
+    --with-tests) packages+=(python3-nibabel python3-scipy slurmctld slurmd slurm-client munge snakemake) ;;
+    *) die "\"$argument\" is no option; there are --with-web and --with-tests" ;;
   esac
 done
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'; }
@@ -53,10 +54,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   export DEBIAN_FRONTEND=noninteractive
   codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
   if [ "$codename" = bookworm ] && ! mesa_is_new_enough && ! grep -rqs bookworm-backports /etc/apt/sources.list /etc/apt/sources.list.d; then
-    # The address of the Debian source that this machine already uses, whichever of the two file forms it is in.
-    source=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null || true; } | awk '$1=="deb" && / bookworm / {for (i=2;i<=NF;i++) if ($i ~ /:\/\//) {print $i; exit}}')
-    [ -n "$source" ] || source=$({ cat /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } | awk '/^URIs:/ {u=$2} /^Suites:/ && / bookworm( |$)/ {print u; exit}')
-    [ -n "$source" ] || die "found no Debian source to take bookworm-backports from; add it by hand, then run $0 again"
+    source=$(debian_source) || die "found no Debian source to take bookworm-backports from; add it by hand, then run $0 again"
     say "adding bookworm-backports for a newer Mesa"
     printf 'deb %s bookworm-backports main\n' "$source" | "${as_root[@]}" tee /etc/apt/sources.list.d/gyrus-backports.list >/dev/null
   fi
@@ -80,7 +78,8 @@ npm_packages() {
   (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
   cp "$1/package-lock.json" "$1/node_modules/.gyrus-lock"
 }
-npm_packages . Dawn
+# Where the distribution has Dawn (Debian testing: libwebgpu-dawn-dev), CMake takes that.
+installed libwebgpu-dawn-dev || npm_packages . Dawn
 if [ -n "$with_web" ]; then
   npm_packages web "what web/ needs"
   # Debian 12 has Node 18; Playwright wants 20. The Makefile takes this one where it is installed.

@@ -1,6 +1,7 @@
 #include "kernels/kernels.h"
 
 #include <charconv>
+#include <cstdint>
 #include <optional>
 
 #include "core/error.h"

@@ -20,6 +20,7 @@
 #endif
 
 #include "core/error.h"
+#include "runtime/webgpu_dates.h"
 
 namespace gyrus {
 namespace {
@@ -294,14 +295,7 @@ AdapterRegistry::~AdapterRegistry() { adapters.clear(); }
 
 Handle<WGPUInstance> create_instance() {
   WGPUInstanceDescriptor descriptor{};
-#ifdef WGPU_INSTANCE_LIMITS_INIT  // headers later than mid 2025
-  const WGPUInstanceFeatureName timed_wait = WGPUInstanceFeatureName_TimedWaitAny;
-  descriptor.requiredFeatureCount = 1;
-  descriptor.requiredFeatures = &timed_wait;
-#else
-  descriptor.capabilities.timedWaitAnyEnable = true;
-  descriptor.capabilities.timedWaitAnyMaxCount = 64;
-#endif
+  allow_timed_wait(descriptor);
   Handle<WGPUInstance> instance(wgpuCreateInstance(&descriptor));
   if (!instance) fail(ErrorCode::Device, "device", "WebGPU could not be initialised");
   return instance;

@@ -6,6 +6,7 @@
 #include "core/limits.h"
 #include "runtime/blob_cache.h"
 #include "runtime/device_impl.h"
+#include "runtime/webgpu_dates.h"
 
 namespace gyrus {
 namespace {
@@ -26,10 +27,6 @@ void on_error(WGPUDevice const*, WGPUErrorType, WGPUStringView message, void* ev
   const std::lock_guard lock(e.mutex);
   if (e.first_error.empty()) e.first_error = to_line(message);
 }
-
-// Headers later than mid 2025 add a message to this callback; the right one is chosen by the type it is assigned to.
-[[maybe_unused]] void on_work_done(WGPUQueueWorkDoneStatus, void*, void*) {}
-[[maybe_unused]] void on_work_done(WGPUQueueWorkDoneStatus, WGPUStringView, void*, void*) {}
 
 struct DeviceRequest {
   Handle<WGPUDevice> device;
@@ -76,10 +73,7 @@ WGPULimits no_limits() {
                                        &WGPULimits::maxComputeWorkgroupsPerDimension,
                                        &WGPULimits::maxImmediateSize})
     limits.*member = WGPU_LIMIT_U32_UNDEFINED;
-#ifndef WGPU_INSTANCE_LIMITS_INIT  // headers later than mid 2025 have moved these elsewhere
-  limits.maxStorageBuffersInVertexStage = limits.maxStorageTexturesInVertexStage = WGPU_LIMIT_U32_UNDEFINED;
-  limits.maxStorageBuffersInFragmentStage = limits.maxStorageTexturesInFragmentStage = WGPU_LIMIT_U32_UNDEFINED;
-#endif
+  unset_other_limits(limits);
   limits.maxUniformBufferBindingSize = WGPU_LIMIT_U64_UNDEFINED;
   limits.maxStorageBufferBindingSize = WGPU_LIMIT_U64_UNDEFINED;
   limits.maxBufferSize = WGPU_LIMIT_U64_UNDEFINED;
@@ -137,15 +131,6 @@ std::vector<WGPUFeatureName> required_features(const Adapter& adapter, const Fea
   return features;
 }
 
-// Dawn asks for the size of a blob first, then for the blob.
-size_t on_load_cache(void const* key, size_t key_size, void* value, size_t size, void* cache) {
-  return static_cast<BlobCache*>(cache)->load({static_cast<const char*>(key), key_size}, value, size);
-}
-
-void on_store_cache(void const* key, size_t key_size, void const* value, size_t size, void* cache) {
-  static_cast<BlobCache*>(cache)->store({static_cast<const char*>(key), key_size}, value, size);
-}
-
 Handle<WGPUDevice> request_device(const Adapter& adapter, const DeviceOptions& options, const EventsHold& events) {
   const WGPULimits limits = required_limits(options.limits);
   const std::vector<WGPUFeatureName> features = required_features(adapter, options.features);
@@ -158,11 +143,9 @@ Handle<WGPUDevice> request_device(const Adapter& adapter, const DeviceOptions& o
   WGPUDawnCacheDeviceDescriptor cache{};
   cache.chain.sType = WGPUSType_DawnCacheDeviceDescriptor;
   cache.isolationKey = to_view("");
-  cache.loadDataFunction = on_load_cache;
-  cache.storeDataFunction = on_store_cache;
   const std::string folder = options.pipeline_cache ? *options.pipeline_cache : cache_folder("pipelines");
   if (!folder.empty()) {
-    cache.functionUserdata = &blob_cache(folder);
+    use_cache(cache, blob_cache(folder));
     toggles.chain.next = &cache.chain;
   }
 

@@ -5,7 +5,7 @@ set -euo pipefail
 program=$1 source=$2
 for needed in munged slurmctld slurmd sbatch sinfo; do
   PATH=$PATH:/usr/sbin command -v "$needed" >/dev/null ||
-    { echo "SKIP: $needed is not installed (scripts/setup.sh --with-schedulers)"; exit 77; }
+    { echo "SKIP: $needed is not installed (scripts/setup.sh --with-tests)"; exit 77; }
 done
 [ "$(id -u)" = 0 ] || { echo "SKIP: slurmd starts jobs of users, which needs root"; exit 77; }
 PATH=$PATH:/usr/sbin

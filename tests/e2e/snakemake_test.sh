@@ -3,7 +3,7 @@
 set -euo pipefail
 program=$1 source=$2
 snakemake=/usr/bin/snakemake
-[ -x "$snakemake" ] || { echo "SKIP: snakemake is not installed (scripts/setup.sh --with-schedulers)"; exit 77; }
+[ -x "$snakemake" ] || { echo "SKIP: snakemake is not installed (scripts/setup.sh --with-tests)"; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 "$source/tests/e2e/tiny_data.py" "$folder" 3

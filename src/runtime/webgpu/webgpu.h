@@ -4,7 +4,7 @@
 
 // The part of webgpu.h that gyrus uses, spelled as in the official header, with the layouts and values of the Dawn in
 // npm's bun-webgpu-linux-x64 0.1.7 (mid 2025), which ships no header. Headers of other dates compile against it and
-// then misbehave. -DGYRUS_WEBGPU_HEADER=<folder> takes a system Dawn's own header in place of this one.
+// then misbehave. Where a system Dawn is installed, CMake takes that and its own header in place of this one.
 // tests/conformance/runtime_layout_test.cpp proves the layout.
 
 // NOLINTBEGIN: the names are the official ones
