@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/error.h"
 #include "plan/plan.h"
 #include "runtime/adapters.h"
 #include "runtime/device.h"
