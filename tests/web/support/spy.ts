@@ -22,19 +22,26 @@ export function watchBuffers(device: GPUDevice) {
   };
 }
 
-/** Lets the `nth` out-of-memory scope report an error, as if the driver had refused. */
+/** Lets the `nth` buffer from now on, counted from 1, be refused as if the driver had no memory. */
 export function refuseMemory(device: GPUDevice, nth: number): void {
   const open: GPUErrorFilter[] = [];
-  let popped = 0;
+  let created = 0;
+  let refused = false;
   const push = device.pushErrorScope.bind(device);
   const pop = device.popErrorScope.bind(device);
+  const create = device.createBuffer.bind(device);
+  device.createBuffer = (descriptor) => {
+    refused = ++created === nth;
+    return create(descriptor);
+  };
   device.pushErrorScope = (filter) => {
     open.push(filter);
     return push(filter);
   };
   device.popErrorScope = async () => {
-    const refused = open.pop() === "out-of-memory" && ++popped === nth;
+    const mine = open.pop() === "out-of-memory" && refused;
+    if (mine) refused = false;
     const found = await pop();
-    return refused ? ({ message: "refused for a test" } as GPUError) : found;
+    return mine ? ({ message: "refused for a test" } as GPUError) : found;
   };
 }

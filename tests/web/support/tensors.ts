@@ -1,4 +1,4 @@
-import type { TensorValue } from "../../../web/src/types.js";
+import type { DType, TensorValue } from "../../../web/src/types.js";
 
 function halfToNumber(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
@@ -16,5 +16,28 @@ export function toNumbers({ dtype, data }: TensorValue): ArrayLike<number> {
     case "i32": return new Int32Array(data.buffer);
     case "u32": return new Uint32Array(data.buffer);
     case "u8": return data;
+  }
+}
+
+function toHalf(value: number): number {
+  const f = new Float32Array([value]);
+  const bits = new Uint32Array(f.buffer)[0]!;
+  const sign = (bits >>> 16) & 0x8000;
+  if (Number.isNaN(value)) return 0x7e00;
+  if (!Number.isFinite(value)) return sign | 0x7c00;
+  const exponent = ((bits >>> 23) & 255) - 112;
+  if (exponent <= 0) return sign | Math.round(Math.abs(value) * 2 ** 24);
+  return sign | (exponent << 10) | ((bits >>> 13) & 1023); // exact values only: nothing is rounded
+}
+
+/** The bytes of a tensor with these elements; halves must be exact. */
+export function fromNumbers(dtype: DType, values: number[]): Uint8Array {
+  const bytes = (array: { buffer: ArrayBufferLike }) => new Uint8Array(array.buffer as ArrayBuffer);
+  switch (dtype) {
+    case "f32": return bytes(Float32Array.from(values));
+    case "f16": return bytes(Uint16Array.from(values, toHalf));
+    case "i32": return bytes(Int32Array.from(values));
+    case "u32": return bytes(Uint32Array.from(values));
+    case "u8": return Uint8Array.from(values);
   }
 }
