@@ -23,7 +23,7 @@ export interface LoadedPlan {
 function usageOf(kind: BufferKind): GPUBufferUsageFlags {
   const { COPY_DST, COPY_SRC, STORAGE, UNIFORM } = GPUBufferUsage;
   if (kind === "params") return UNIFORM | COPY_DST;
-  return kind === "arguments" ? UNIFORM | STORAGE | COPY_DST : STORAGE | COPY_SRC | COPY_DST;
+  return (kind === "arguments" ? UNIFORM : 0) | STORAGE | COPY_SRC | COPY_DST;
 }
 
 // All buffers but those of states.
