@@ -30,6 +30,13 @@ void add_functions(std::vector<OpCase>& cases) {
   add_unary(cases, {"log_wide", "log", {}, Fill::Uniform, 1e-3, 1e4}, {4, 101});
   add_unary(cases, {"sqrt_positive", "sqrt", {}, Fill::Uniform, 0, 1e4}, {4, 101});
   add_unary(cases, {"rsqrt_positive", "rsqrt", {}, Fill::Uniform, 1e-3, 1e4}, {4, 101});
+  add_unary(cases, {"normal_cdf_tails", "normal_cdf", {}, Fill::Uniform, -6, 6}, {1, 5, 4, 3, 7});
+  OpCase step{"step_zeros", "step", {}, Fill::Whole, -2, 2};
+  step.exact = true;
+  add_unary(cases, step, {1, 5, 4, 3, 7});
+  add_unary(cases, {"affine_defaults", "affine", {}}, {2, 3, 17});
+  add_unary(cases, {"affine_scale", "affine", {}}, {2, 3, 17}, {{"scale", -0.75}});
+  add_unary(cases, {"affine_both", "affine", {}}, {1, 5, 4, 3, 7}, {{"scale", -0.75}, {"shift", 0.3}});
   for (const std::string op : {"neg", "abs", "square"}) {
     add_unary(cases, {op + "_3d", op, {}}, {1, 5, 4, 3, 7});
     OpCase whole{op + "_i32", op, {}, Fill::Whole, -1000, 1000};

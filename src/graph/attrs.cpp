@@ -32,9 +32,7 @@ const Attr& Attrs::at(const std::string& name) const {
 }
 
 int64_t Attrs::integer(const std::string& name) const { return expect<int64_t>(at(name), name, "an integer"); }
-int64_t Attrs::integer(const std::string& name, int64_t fallback) const {
-  return has(name) ? integer(name) : fallback;
-}
+int64_t Attrs::integer(const std::string& name, int64_t fallback) const { return has(name) ? integer(name) : fallback; }
 
 double Attrs::number(const std::string& name) const {
   const Attr& value = at(name);

@@ -43,7 +43,8 @@ struct Node {
   // "fused" the node's inputs; for a node with an epilogue, the one raw result), k+j the result of step j.
   // `outputs` stay empty; the last step is the result. See body_operands() in ops/fused.h.
   std::vector<Node> body;
-  std::string label;  // where it came from, e.g. "layer3.conv"; shown in plans and errors
+  std::vector<ValueId> results;  // operands or steps of the body that are its results; empty: the last step
+  std::string label;             // where it came from, e.g. "layer3.conv"; shown in plans and errors
 };
 
 struct Port {

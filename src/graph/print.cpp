@@ -1,6 +1,7 @@
 #include <sstream>
 
 #include "graph/graph.h"
+#include "graph/op.h"
 
 namespace gyrus {
 namespace {
@@ -40,7 +41,7 @@ void print_node(std::ostringstream& out, const Graph& graph, const Node& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) out << (i ? ", " : "") << reference_to(graph, node.inputs[i]);
   out << ')';
   print_attrs(out, node.attrs);
-  print_body(out, node.body, node.op == "fused" ? node.inputs.size() : 1);
+  if (!node.body.empty()) print_body(out, node.body, body_operands(node));
   if (!node.label.empty()) out << "  # " << node.label;
   out << '\n';
 }

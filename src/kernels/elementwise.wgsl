@@ -66,7 +66,7 @@ fn act_normal_cdf(x: {{T}}) -> {{T}} {
   return select(select(1.0 - q, q, x < {{T}}(0.0)), 0.5 + x * centre, z < {{T}}(1.0));
 }
 
-fn act_gelu(x: {{T}}) -> {{T}} {
+fn act_gelu_none(x: {{T}}) -> {{T}} {
   return x * act_normal_cdf(x);
 }
 

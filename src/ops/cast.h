@@ -1,13 +1,15 @@
 #pragma once
-#include "graph/op.h"
+#include <string>
+
+#include "core/wgsl.h"
 
 namespace gyrus {
 
-// To another element type, attribute `to`. From float to integer: truncates toward zero, clamps to the range, NaN
-// becomes 0; between integers: clamps. To f16 rounds to nearest even.
-extern const OpDef kCast;
-
 // The value that remains of x in that element type, as a double.
 double round_to(DType dtype, double x);
+
+// x of that type, cast to an element type: truncates toward zero and clamps to the range, NaN becomes 0; to f16 rounds
+// to nearest even.
+std::string cast_wgsl(const std::string& x, DType to, WgslType type);
 
 }  // namespace gyrus

@@ -5,8 +5,8 @@
 namespace gyrus {
 
 void check_node_with_body(const Node& node, const std::vector<TensorType>& inputs, size_t min_inputs, size_t max_inputs,
-                          std::initializer_list<std::string_view> attributes) {
-  if (inputs.size() < min_inputs || inputs.size() > max_inputs) {
+                          const std::vector<std::string_view>& attributes) {
+  if (inputs.size() < min_inputs || (inputs.size() > max_inputs && node.body.empty())) {
     const std::string range = min_inputs == max_inputs ? cat(min_inputs) : cat(min_inputs, " to ", max_inputs);
     fail(ErrorCode::InvalidGraph, node.op, inputs.size(), " inputs given, expected ", range);
   }
@@ -19,7 +19,7 @@ void check_node_with_body(const Node& node, const std::vector<TensorType>& input
 }
 
 void check_node(const Node& node, const std::vector<TensorType>& inputs, size_t min_inputs, size_t max_inputs,
-                std::initializer_list<std::string_view> attributes) {
+                const std::vector<std::string_view>& attributes) {
   check_node_with_body(node, inputs, min_inputs, max_inputs, attributes);
   if (!node.body.empty())
     fail(ErrorCode::InvalidGraph, node.op, "has a body of ", node.body.size(), " steps, but this op takes none");

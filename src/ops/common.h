@@ -1,5 +1,4 @@
 #pragma once
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -12,10 +11,10 @@ namespace gyrus {
 
 // Throws InvalidGraph unless the node has only attributes of these names, between min and max inputs, and no body.
 void check_node(const Node& node, const std::vector<TensorType>& inputs, size_t min_inputs, size_t max_inputs,
-                std::initializer_list<std::string_view> attributes);
-// The same for an op that may carry a body.
+                const std::vector<std::string_view>& attributes);
+// The same for an op that may carry a body, whose operands further inputs are.
 void check_node_with_body(const Node& node, const std::vector<TensorType>& inputs, size_t min_inputs, size_t max_inputs,
-                          std::initializer_list<std::string_view> attributes);
+                          const std::vector<std::string_view>& attributes);
 
 // Throws Unsupported unless the type is f32 or f16.
 void expect_float(const Node& node, const TensorType& type, const char* what);

@@ -33,7 +33,7 @@ void check_weights(const Node& node, const std::vector<TensorType>& inputs, int6
   if (w[1] != x[1] / groups)
     fail(ErrorCode::InvalidGraph, node.op, "weight is ", to_string(w), " but input has ", x[1], " channels in ", groups,
          groups == 1 ? " group" : " groups", ": expected [O,", x[1] / groups, ",…]");
-  if (inputs.size() == 3 && inputs[2].shape != Shape{w[0]})
+  if (inputs.size() > 2 && inputs[2].shape != Shape{w[0]})
     fail(ErrorCode::InvalidGraph, node.op, "bias is ", to_string(inputs[2].shape), " but there are ", w[0],
          " output channels: expected [", w[0], "]");
 }
@@ -43,7 +43,7 @@ Shape result_shape(const Node& node, const std::vector<TensorType>& inputs) {
   const Shape& x = inputs[0].shape;
   if (x.size() < 3 || x.size() > 5)
     fail(ErrorCode::Unsupported, node.op, "input is ", to_string(x), ", expected [N,C,…] with 1 to 3 spatial axes");
-  for (const TensorType& type : inputs) expect_float(node, type, "an input");
+  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) expect_float(node, inputs[i], "an input");
   const ConvAttrs attrs = conv_attrs(node, x.size() - 2);
   check_weights(node, inputs, attrs.groups);
   const Shape& w = inputs[1].shape;
@@ -64,7 +64,7 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   const TensorType raw{inputs[0].dtype, result_shape(node, inputs), Layout::Plain};
   const int64_t stats = node.attrs.integer("stats", 0);
   if (stats != 0 && stats != 1) fail(ErrorCode::InvalidGraph, node.op, "stats is ", stats, ", expected 0 or 1");
-  if (stats == 0) return {infer_body(node, {raw})};
+  if (stats == 0) return infer_behind(node, raw, inputs);
   if (!node.body.empty())
     fail(ErrorCode::InvalidGraph, node.op,
          "has both stats=1 and a body; the statistics are of the raw result, so "
@@ -148,10 +148,7 @@ void add_tap(const Geometry& g, const std::array<int64_t, 3>& tap, double weight
 void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
   convolve(node, inputs, outputs[0]);
   if (outputs.size() == 2) channel_stats(outputs[0], outputs[1]);
-  if (node.body.empty()) return;
-  std::vector<RefTensor> operand(1);
-  operand[0] = std::move(outputs[0]);
-  outputs[0] = reference_body(node, std::move(operand));
+  if (!node.body.empty()) outputs = reference_behind(node, std::move(outputs[0]), inputs);
 }
 
 void reference_argmax(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
@@ -210,7 +207,7 @@ void convolve(const Node& node, const std::vector<const RefTensor*>& inputs, Ref
   for (int64_t n = 0; n < g.batch; ++n)
     for (int64_t o = 0; o < g.filters; ++o) {
       double* result = out.data.data() + (n * g.filters + o) * out_voxels;
-      std::fill(result, result + out_voxels, inputs.size() == 3 ? inputs[2]->data[static_cast<size_t>(o)] : 0.0);
+      std::fill(result, result + out_voxels, inputs.size() > 2 ? inputs[2]->data[static_cast<size_t>(o)] : 0.0);
       for (int64_t i = 0; i < group_in; ++i) {
         const int64_t c = o / group_out * group_in + i;
         const double* channel = x.data.data() + (n * g.channels + c) * in_voxels;
@@ -227,6 +224,8 @@ const OpDef kConv = {
     .family = KernelFamily::Conv,
     .infer = infer,
     .reference = reference,
+    .takes_body = [](const Node& node) { return node.attrs.integer("stats", 0) == 0; },
+    .own_inputs = 3,
     .flops = flops,
 };
 

@@ -5,24 +5,154 @@
 #include <cmath>
 #include <cstdio>
 
-namespace gyrus {
+#include "core/error.h"
 
-void elementwise_reference(const Node& node, const std::vector<const RefTensor*>& inputs,
-                           std::vector<RefTensor>& outputs) {
+namespace gyrus {
+namespace {
+
+const Elementwise& row_of(const Node& node) {
   const OpDef& def = op(node.op);
-  RefTensor& out = outputs.front();
-  if (inputs.size() == 1) {
-    for (size_t i = 0; i < out.data.size(); ++i) out.data[i] = def.eval(node.attrs, &inputs[0]->data[i]);
-    return;
+  if (!def.elementwise) fail(ErrorCode::InvalidGraph, node.op, "is no elementwise op");
+  return *def.elementwise;
+}
+
+double row_number(const Elementwise& row, const RowAttr& attr, const Attrs& attrs) {
+  const std::string op(row.name), name(attr.name);
+  if (!attrs.has(name) && !std::isnan(attr.fallback)) return attr.fallback;
+  if (attr.choices.empty()) {
+    const double number = attrs.number(name);
+    if (std::isfinite(number)) return number;
+    fail(ErrorCode::InvalidGraph, op, name, " is ", number, ", expected a finite number");
   }
+  const std::string& given = attrs.text(name);
+  const auto found = std::find(attr.choices.begin(), attr.choices.end(), given);
+  if (found != attr.choices.end()) return static_cast<double>(found - attr.choices.begin());
+  std::string known;
+  for (const std::string_view choice : attr.choices) known += cat(known.empty() ? "'" : ", '", choice, "'");
+  fail(ErrorCode::InvalidGraph, op, name, " is '", given, "', expected one of ", known);
+}
+
+void check_domain(const Node& node, Domain domain, DType dtype) {
+  if (is_float(dtype) || domain == Domain::All) return;
+  if (domain == Domain::Signed && dtype == DType::I32) return;
+  if (domain == Domain::Numbers && dtype != DType::U8) return;
+  const char* expected = domain == Domain::Floats   ? "f32 or f16"
+                         : domain == Domain::Signed ? "f32, f16 or i32"
+                                                    : "f32, f16, i32 or u32";
+  fail(ErrorCode::Unsupported, node.op, "an input is ", to_string(dtype), ", expected ", expected,
+       "; add a cast before it");
+}
+
+DType result_dtype(const Elementwise& row, const double* numbers, DType common) {
+  switch (row.gives) {
+    case Gives::Common: return common;
+    case Gives::Single: return DType::F32;
+    case Gives::Attribute: return static_cast<DType>(static_cast<int>(numbers[0]));
+  }
+  return common;
+}
+
+std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
+  const Elementwise& row = row_of(node);
+  std::vector<std::string_view> names;
+  for (const RowAttr& attr : row.attrs) names.push_back(attr.name);
+  check_node(node, inputs, row.arity, row.arity, names);
+  const std::vector<double> numbers = row_numbers(row, node.attrs);
+  if (row.check) row.check(node, numbers.data());
+  const DType common = common_dtype(node, inputs);
+  check_domain(node, row.domain, common);
+  Shape shape;
+  for (const TensorType& input : inputs) shape = broadcast(node, shape, input.shape);
+  return {{result_dtype(row, numbers.data(), common), shape, Layout::Plain}};
+}
+
+void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  const Elementwise& row = row_of(node);
+  const std::vector<double> numbers = row_numbers(row, node.attrs);
+  RefTensor& out = outputs.front();
   std::vector<std::vector<int64_t>> strides;
   for (const RefTensor* input : inputs) strides.push_back(broadcast_strides(input->shape, out.shape));
   std::vector<double> args(inputs.size());
   size_t i = 0;
   walk(out.shape, strides, std::vector<int64_t>(inputs.size(), 0), [&](const std::vector<int64_t>& offsets) {
     for (size_t k = 0; k < args.size(); ++k) args[k] = inputs[k]->data[static_cast<size_t>(offsets[k])];
-    out.data[i++] = def.eval(node.attrs, args.data());
+    out.data[i++] = row.value(args.data(), numbers.data());
   });
+}
+
+// What "$name" in the WGSL of a row stands for.
+std::string meaning(const Elementwise& row, const std::string& name, const std::vector<double>& numbers,
+                    const std::vector<std::string>& args, WgslType type) {
+  if (name == "T") return to_string(type);
+  if (name == "F") return to_string(with_scalar(type, Scalar::F32));
+  if (name.size() == 1 && name[0] >= '0' && name[0] <= '9') return args.at(static_cast<size_t>(name[0] - '0'));
+  for (size_t i = 0; i < row.attrs.size(); ++i) {
+    const RowAttr& attr = row.attrs[i];
+    if (attr.name != name) continue;
+    return attr.choices.empty() ? wgsl_number(numbers[i]) : std::string(attr.choices[static_cast<size_t>(numbers[i])]);
+  }
+  fail(ErrorCode::InvalidGraph, std::string(row.name), "its WGSL names $", name, ", which it does not have");
+}
+
+}  // namespace
+
+std::vector<double> row_numbers(const Elementwise& row, const Attrs& attrs) {
+  std::vector<double> numbers;
+  for (const RowAttr& attr : row.attrs) numbers.push_back(row_number(row, attr, attrs));
+  return numbers;
+}
+
+double evaluate(const Elementwise& row, const Attrs& attrs, const double* args) {
+  return row.value(args, row_numbers(row, attrs).data());
+}
+
+std::string row_wgsl(const Elementwise& row, const Attrs& attrs, const std::vector<std::string>& args, WgslType type) {
+  const std::vector<double> numbers = row_numbers(row, attrs);
+  if (row.wgsl_of) return row.wgsl_of(args.at(0), numbers.data(), type);
+  std::string text;
+  for (size_t at = 0; at < row.wgsl.size();) {
+    const size_t dollar = std::min(row.wgsl.find('$', at), row.wgsl.size());
+    text += row.wgsl.substr(at, dollar - at);
+    if (dollar == row.wgsl.size()) break;
+    at = std::min(row.wgsl.find_first_of(" ()*+-/,;$<>", dollar + 1), row.wgsl.size());
+    text += meaning(row, std::string(row.wgsl.substr(dollar + 1, at - dollar - 1)), numbers, args, type);
+  }
+  return text;
+}
+
+WgslType row_type(const Elementwise& row, const Attrs& attrs, WgslType type) {
+  if (row.gives == Gives::Common) return type;
+  return with_scalar(type, scalar_of(result_dtype(row, row_numbers(row, attrs).data(), DType::F32)));
+}
+
+const std::vector<OpDef>& elementwise_ops() {
+  static const std::vector<OpDef> ops = [] {
+    std::vector<OpDef> made;
+    for (const Elementwise& row : elementwise_rows())
+      made.push_back({.name = row.name,
+                      .family = KernelFamily::Elementwise,
+                      .infer = infer,
+                      .reference = reference,
+                      .elementwise = &row,
+                      .flops = element_flops});
+    return made;
+  }();
+  return ops;
+}
+
+Node derivative_of(const Node& node) {
+  const Elementwise& row = row_of(node);
+  if (!row.derivative) fail(ErrorCode::Unsupported, node.op, "has no derivative");
+  const std::vector<double> numbers = row_numbers(row, node.attrs);
+  Steps steps(row.arity + 2);
+  Chain chain{numbers.data(), {}, steps.operand(row.arity), steps.operand(row.arity + 1)};
+  for (size_t i = 0; i < row.arity; ++i) chain.x.push_back(steps.operand(i));
+  Node result;
+  result.op = "fused";
+  result.label = node.label;
+  for (const Term& term : row.derivative(chain)) result.results.push_back(term.id);
+  result.body = std::move(steps).body();
+  return result;
 }
 
 std::string wgsl_number(double value) {
@@ -33,16 +163,6 @@ std::string wgsl_number(double value) {
   std::string result = text;
   if (result.find_first_of(".e") == std::string::npos) result += ".0";
   return result;
-}
-
-std::string scalar_of(const std::string& type) {
-  const size_t open = type.find('<');
-  return open == std::string::npos ? type : type.substr(open + 1, type.size() - open - 2);
-}
-
-std::string with_scalar(const std::string& type, const std::string& scalar) {
-  const size_t open = type.find('<');
-  return open == std::string::npos ? scalar : type.substr(0, open + 1) + scalar + ">";
 }
 
 }  // namespace gyrus

@@ -1,23 +1,86 @@
 #pragma once
 #include <string>
+#include <vector>
 
+#include "core/wgsl.h"
 #include "ops/common.h"
+#include "ops/steps.h"
 
-// What the elementwise ops share. Their WGSL expressions may repeat an argument, so arguments are names or literals,
-// never loads. Bytes (u8) travel as u32 in WGSL.
+// Elementwise ops are rows of a table: out[i] = f(in0[i], in1[i], …) after broadcasting.
 
 namespace gyrus {
 
-// out[i] = eval(in0[i], in1[i], …) after broadcasting; the `reference` of every elementwise op but "fused".
-void elementwise_reference(const Node& node, const std::vector<const RefTensor*>& inputs,
-                           std::vector<RefTensor>& outputs);
+// The element types of which a row takes its operands; all operands of a node have one (halves and singles mix).
+enum class Domain : uint8_t {
+  Floats,
+  Signed,   // floats, i32, i64
+  Numbers,  // all but u8 and bool, which have no arithmetic
+  All,
+};
+
+// The element type of a row's result.
+enum class Gives : uint8_t {
+  Common,     // that of the operands
+  Single,     // f32
+  Attribute,  // what the first attribute, a choice among the element types, says
+};
+
+// An attribute of a row, a number. With `choices` it is one of these texts, and its number is the place in the list.
+struct RowAttr {
+  std::string_view name;
+  double fallback = 0;  // NaN: must be given
+  std::vector<std::string_view> choices{};
+};
+
+// What the derivative of a row is written with: the numbers of its attributes, operands, result, and the gradient g of
+// the result.
+struct Chain {
+  const double* attrs;
+  std::vector<Term> x;
+  Term y, g;
+};
+
+struct Elementwise {
+  std::string_view name;
+  size_t arity = 1;
+  Domain domain = Domain::Floats;
+  Gives gives = Gives::Common;
+  std::vector<RowAttr> attrs{};
+  // The value at one element; `a` are the numbers of the attributes, in their order.
+  double (*value)(const double* x, const double* a) = nullptr;
+  // The same in WGSL: $0, $1 … are operands, $name an attribute (numbers as literals of f32, choices as their text), $T
+  // the type of the operands, $F that with f32 as its scalar. May call the functions of src/kernels/elementwise.wgsl.
+  // Operands are names or literals, since a row may repeat them.
+  std::string_view wgsl{};
+  // In place of `wgsl` where the text depends on the types.
+  std::string (*wgsl_of)(const std::string& x, const double* a, WgslType type) = nullptr;
+  // The gradient of each operand as steps over operands, result and g, all of one shape. Null: there is none.
+  std::vector<Term> (*derivative)(const Chain& d) = nullptr;
+  // Refuses attributes that contradict each other; may be null.
+  void (*check)(const Node& node, const double* a) = nullptr;
+};
+
+// One op for each row, in the order of the table.
+const std::vector<OpDef>& elementwise_ops();
+// The rows.
+const std::vector<Elementwise>& elementwise_rows();
+
+// The numbers of the attributes with the defaults put in; throws InvalidGraph where one is missing, malformed or not
+// finite.
+std::vector<double> row_numbers(const Elementwise& row, const Attrs& attrs);
+// The value at one element.
+double evaluate(const Elementwise& row, const Attrs& attrs, const double* args);
+// The row as a WGSL expression over `args` of that type, and the type of its value. Bytes travel as u32.
+std::string row_wgsl(const Elementwise& row, const Attrs& attrs, const std::vector<std::string>& args, WgslType type);
+WgslType row_type(const Elementwise& row, const Attrs& attrs, WgslType type);
+
+// The derivative of an elementwise node as a "fused" node without inputs: its operands are those of the node, the
+// node's result and the gradient of that; its results are the gradients of the node's operands, in the shape of the
+// node's result. For autodiff, which gives the inputs, adds the node and sums over what was broadcast. Throws
+// Unsupported where the op has no derivative.
+Node derivative_of(const Node& node);
 
 // A number as WGSL text that reads back as the same f32, always with a point or an exponent.
 std::string wgsl_number(double value);
-
-// "vec4<f32>" → "f32"; a scalar type stays.
-std::string scalar_of(const std::string& type);
-// `type` with its scalar replaced: ("vec4<f32>", "u32") → "vec4<u32>".
-std::string with_scalar(const std::string& type, const std::string& scalar);
 
 }  // namespace gyrus

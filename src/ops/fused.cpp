@@ -1,6 +1,6 @@
 #include "ops/fused.h"
 
-#include <array>
+#include <algorithm>
 
 #include "ops/elementwise.h"
 
@@ -10,13 +10,13 @@ namespace {
 std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
   check_node_with_body(node, inputs, 1, kMaxBodySteps, {});
   if (node.body.empty()) fail(ErrorCode::InvalidGraph, node.op, "has no steps; expected a body of elementwise ops");
-  return {infer_body(node, inputs)};
+  return infer_body(node, inputs);
 }
 
 void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
   std::vector<RefTensor> operands;
   for (const RefTensor* input : inputs) operands.push_back(*input);
-  outputs.front() = reference_body(node, std::move(operands));
+  outputs = reference_body(node, std::move(operands));
 }
 
 double flops(const Node& node, const std::vector<TensorType>&, const std::vector<TensorType>& outputs) {
@@ -26,10 +26,10 @@ double flops(const Node& node, const std::vector<TensorType>&, const std::vector
 void check_step(const Node& node, size_t index, size_t operands) {
   const Node& step = node.body[index];
   const OpDef* def = find_op(step.op);
-  if (!def || def->family != KernelFamily::Elementwise || !def->eval)
+  if (!def || !def->elementwise)
     fail(ErrorCode::InvalidGraph, node.op, "step ", index, " of the body is '", step.op,
          "', expected an elementwise op");
-  if (!step.body.empty() || !step.outputs.empty())
+  if (!step.body.empty() || !step.outputs.empty() || !step.results.empty())
     fail(ErrorCode::InvalidGraph, node.op, "step ", index, " (", step.op, ") has a body or outputs of its own");
   for (ValueId id : step.inputs)
     if (id >= operands + index)
@@ -37,23 +37,39 @@ void check_step(const Node& node, size_t index, size_t operands) {
            operands + index - 1, " exist before it");
 }
 
-// The WGSL type of a step's result: cast and affine_clamp change it, the others keep that of their operands.
-std::string step_type(const Node& step, const std::string& type) {
-  if (step.op == "affine_clamp") return with_scalar(type, "f32");
-  if (step.op != "cast") return type;
-  const DType to = dtype_from_string(step.attrs.text("to"));
-  return with_scalar(type, is_float(to) ? "f32" : to == DType::I32 ? "i32" : "u32");
+// Which values of a body with so many operands are its results.
+std::vector<ValueId> result_ids(const Node& node, size_t operands) {
+  if (!node.results.empty()) return node.results;
+  return {static_cast<ValueId>(node.body.empty() ? 0 : operands + node.body.size() - 1)};
+}
+
+// The types of the results among those of all operands and steps.
+std::vector<TensorType> result_types(const Node& node, size_t operands, const std::vector<TensorType>& types) {
+  std::vector<TensorType> results;
+  for (ValueId id : result_ids(node, operands)) {
+    if (id >= types.size())
+      fail(ErrorCode::InvalidGraph, node.op, "a result of the body is $", id, ", but only $0 to $", types.size() - 1,
+           " exist");
+    results.push_back(types[id]);
+    if (results.back().shape != results.front().shape)
+      fail(ErrorCode::InvalidGraph, node.op, "the results of the body are ", to_string(results.front().shape), " and ",
+           to_string(results.back().shape), ": expected one shape");
+  }
+  return results;
 }
 
 }  // namespace
 
-size_t body_operands(const Node& node) { return node.op == kFused.name ? node.inputs.size() : 1; }
+size_t body_operands(const Node& node) {
+  const OpDef& def = op(node.op);
+  const size_t further = node.inputs.size() - std::min(def.own_inputs, node.inputs.size());
+  return (def.body_only ? 0 : 1) + further;
+}
 
-TensorType infer_body(const Node& node, const std::vector<TensorType>& operands) {
+std::vector<TensorType> infer_body(const Node& node, const std::vector<TensorType>& operands) {
   if (node.body.size() > kMaxBodySteps)
     fail(ErrorCode::InvalidGraph, node.op, "the body has ", node.body.size(), " steps, at most ", kMaxBodySteps,
          " are possible");
-  if (node.body.empty()) return operands.front();
   std::vector<TensorType> types = operands;
   for (size_t j = 0; j < node.body.size(); ++j) {
     check_step(node, j, operands.size());
@@ -61,24 +77,40 @@ TensorType infer_body(const Node& node, const std::vector<TensorType>& operands)
     for (ValueId id : node.body[j].inputs) inputs.push_back(types[id]);
     types.push_back(op(node.body[j].op).infer(node.body[j], inputs).front());
   }
-  return types.back();
+  return result_types(node, operands.size(), types);
 }
 
-double eval_body(const Node& node, const double* operands) {
-  std::array<double, 2 * kMaxBodySteps> values{};
-  const size_t count = body_operands(node);
-  for (size_t i = 0; i < count; ++i) values[i] = operands[i];
-  for (size_t j = 0; j < node.body.size(); ++j) {
-    std::array<double, 2> args{};  // no elementwise op takes more
-    for (size_t i = 0; i < node.body[j].inputs.size(); ++i) args[i] = values[node.body[j].inputs[i]];
-    values[count + j] = op(node.body[j].op).eval(node.body[j].attrs, args.data());
+std::vector<TensorType> infer_behind(const Node& node, const TensorType& raw, const std::vector<TensorType>& inputs) {
+  const OpDef& def = op(node.op);
+  std::vector<TensorType> operands = {raw};
+  for (size_t i = def.own_inputs; i < inputs.size(); ++i) {
+    if (broadcast(node, inputs[i].shape, raw.shape) != raw.shape)
+      fail(ErrorCode::InvalidGraph, node.op, "input ", i, " is an operand of the body and is ",
+           to_string(inputs[i].shape), ", which does not broadcast to the result ", to_string(raw.shape));
+    operands.push_back(inputs[i]);
   }
-  return node.body.empty() ? operands[0] : values[count + node.body.size() - 1];
+  std::vector<TensorType> results = infer_body(node, operands);
+  if (results.front().shape != raw.shape)
+    fail(ErrorCode::InvalidGraph, node.op, "the body makes ", to_string(results.front().shape), " of ",
+         to_string(raw.shape), ": expected one shape");
+  return results;
 }
 
-RefTensor reference_body(const Node& node, std::vector<RefTensor> values) {
-  if (node.body.empty()) return std::move(values.front());
-  values.reserve(values.size() + node.body.size());  // steps hold pointers into it
+std::vector<double> eval_body(const Node& node, const std::vector<double>& operands) {
+  std::vector<double> values = operands;
+  for (const Node& step : node.body) {
+    std::vector<double> args;
+    for (ValueId id : step.inputs) args.push_back(values.at(id));
+    values.push_back(evaluate(*op(step.op).elementwise, step.attrs, args.data()));
+  }
+  std::vector<double> results;
+  for (ValueId id : result_ids(node, operands.size())) results.push_back(values.at(id));
+  return results;
+}
+
+std::vector<RefTensor> reference_body(const Node& node, std::vector<RefTensor> values) {
+  const size_t operands = values.size();
+  values.reserve(operands + node.body.size());  // steps hold pointers into it
   for (const Node& step : node.body) {
     std::vector<const RefTensor*> inputs;
     Shape shape;
@@ -89,36 +121,58 @@ RefTensor reference_body(const Node& node, std::vector<RefTensor> values) {
     std::vector<RefTensor> result(1);
     result[0].data.resize(static_cast<size_t>(element_count(shape)));
     result[0].shape = std::move(shape);
-    elementwise_reference(step, inputs, result);
+    op(step.op).reference(step, inputs, result);
     values.push_back(std::move(result[0]));
   }
-  return std::move(values.back());
+  std::vector<RefTensor> results;
+  for (ValueId id : result_ids(node, operands)) results.push_back(values[id]);
+  return results;
+}
+
+std::vector<RefTensor> reference_behind(const Node& node, RefTensor raw, const std::vector<const RefTensor*>& inputs) {
+  std::vector<RefTensor> operands;
+  operands.push_back(std::move(raw));
+  for (size_t i = op(node.op).own_inputs; i < inputs.size(); ++i) operands.push_back(*inputs[i]);
+  return reference_body(node, std::move(operands));
 }
 
 bool body_keeps_zero(const Node& node) {
-  const std::array<double, kMaxBodySteps> zeros{};
-  return eval_body(node, zeros.data()) == 0;
+  const std::vector<double> results = eval_body(node, std::vector<double>(std::max<size_t>(1, body_operands(node)), 0));
+  return std::all_of(results.begin(), results.end(), [](double value) { return value == 0; });
 }
 
-BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, const std::string& type) {
-  return body_wgsl(node, operands, std::vector<std::string>(operands.size(), type));
+std::vector<Node> body_of(const Node& node) {
+  if (op(node.op).body_only) return node.body;
+  Node step;
+  step.op = node.op;
+  step.attrs = node.attrs;
+  for (size_t i = 0; i < node.inputs.size(); ++i) step.inputs.push_back(static_cast<ValueId>(i));
+  return {step};
 }
 
-BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, const std::vector<std::string>& types) {
+BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, WgslType type) {
+  return body_wgsl(node, operands, std::vector<WgslType>(operands.size(), type));
+}
+
+BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, const std::vector<WgslType>& types) {
   std::vector<std::string> names = operands;
-  std::vector<std::string> all_types = types;
-  std::string statements;
+  std::vector<WgslType> all_types = types;
+  BodyText text;
   for (size_t j = 0; j < node.body.size(); ++j) {
     const Node& step = node.body[j];
+    const Elementwise& row = *op(step.op).elementwise;
     std::vector<std::string> args;
     for (ValueId id : step.inputs) args.push_back(names.at(id));
-    const std::string type = all_types.at(step.inputs.front());
-    names.push_back("step" + std::to_string(j));
-    all_types.push_back(step_type(step, type));
-    statements += "  let " + names.back() + " = " + op(step.op).wgsl(step.attrs, args, type) + ";\n";
+    const WgslType type = all_types.at(step.inputs.front());
+    names.push_back(cat("step", j));
+    all_types.push_back(row_type(row, step.attrs, type));
+    text.statements += cat("  let ", names.back(), " = ", row_wgsl(row, step.attrs, args, type), ";\n");
   }
-  const size_t last = node.body.empty() ? 0 : names.size() - 1;
-  return {statements, names[last], all_types[last]};
+  for (ValueId id : result_ids(node, operands.size())) {
+    text.results.push_back(names.at(id));
+    text.types.push_back(all_types.at(id));
+  }
+  return text;
 }
 
 const OpDef kFused = {
@@ -126,6 +180,8 @@ const OpDef kFused = {
     .family = KernelFamily::Elementwise,
     .infer = infer,
     .reference = reference,
+    .takes_body = [](const Node&) { return true; },
+    .body_only = true,
     .flops = flops,
 };
 

@@ -1,5 +1,6 @@
 #include "ops/norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/common.h"
@@ -23,7 +24,7 @@ void expect_rank(const Node& node, const Shape& shape, size_t least) {
 // gamma and beta are the inputs `first` and `first + 1`, or absent.
 void check_gamma_beta(const Node& node, const std::vector<TensorType>& inputs, size_t first, int64_t channels) {
   if (inputs.size() == first + 1) fail(ErrorCode::InvalidGraph, node.op, "has gamma but no beta; give both or none");
-  for (size_t i = first; i < inputs.size(); ++i) {
+  for (size_t i = first; i < std::min(inputs.size(), first + 2); ++i) {
     expect_float(node, inputs[i], i == first ? "gamma" : "beta");
     if (inputs[i].shape != Shape{channels})
       fail(ErrorCode::InvalidGraph, node.op, i == first ? "gamma is " : "beta is ", to_string(inputs[i].shape),
@@ -57,7 +58,7 @@ std::vector<TensorType> infer_apply(const Node& node, const std::vector<TensorTy
          " but input is ", to_string(x), ": expected f32[", x[0], ",", x[1], ",2]");
   norm_attrs(node, x[1]);
   check_gamma_beta(node, inputs, 2, x[1]);
-  return {infer_body(node, {{inputs[0].dtype, x, Layout::Plain}})};
+  return infer_behind(node, {inputs[0].dtype, x, Layout::Plain}, inputs);
 }
 
 // Mean and variance of one group, whose channels all have as many voxels; `stats` points at its first channel.
@@ -91,13 +92,11 @@ void apply(const NormAttrs& attrs, const RefTensor& x, const RefTensor& stats, c
 }
 
 void reference_apply(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
-  std::vector<RefTensor> raw(1);
-  raw[0].shape = inputs[0]->shape;
-  raw[0].data.resize(inputs[0]->data.size());
-  const bool affine = inputs.size() == 4;
+  RefTensor raw{inputs[0]->shape, std::vector<double>(inputs[0]->data.size())};
+  const bool affine = inputs.size() > 3;
   apply(norm_attrs(node, inputs[0]->shape[1]), *inputs[0], *inputs[1], affine ? inputs[2] : nullptr,
-        affine ? inputs[3] : nullptr, raw[0]);
-  outputs[0] = reference_body(node, std::move(raw));
+        affine ? inputs[3] : nullptr, raw);
+  outputs = reference_behind(node, std::move(raw), inputs);
 }
 
 double apply_flops(const Node& node, const std::vector<TensorType>&, const std::vector<TensorType>& outputs) {
@@ -186,6 +185,8 @@ const OpDef kNormApply = {
     .family = KernelFamily::Norm,
     .infer = infer_apply,
     .reference = reference_apply,
+    .takes_body = [](const Node&) { return true; },
+    .own_inputs = 4,
     .flops = apply_flops,
 };
 

@@ -2,13 +2,10 @@
 
 #include "core/error.h"
 #include "graph/op.h"
-#include "ops/activation.h"
-#include "ops/affine_clamp.h"
 #include "ops/batch_norm.h"
-#include "ops/binary.h"
-#include "ops/cast.h"
 #include "ops/concat.h"
 #include "ops/conv.h"
+#include "ops/elementwise.h"
 #include "ops/expand.h"
 #include "ops/fused.h"
 #include "ops/norm.h"
@@ -19,19 +16,19 @@
 #include "ops/slice.h"
 #include "ops/softmax.h"
 #include "ops/transpose.h"
-#include "ops/unary.h"
 
 namespace gyrus {
 
 const std::vector<const OpDef*>& all_ops() {
-  static const std::vector<const OpDef*> ops = {
-      &kConv,      &kConvArgmax, &kNormStats, &kNormApply, &kGroupNorm, &kInstanceNorm, &kBatchNorm, &kRelu,
-      &kLeakyRelu, &kElu,        &kGelu,      &kSilu,      &kSigmoid,   &kTanh,         &kSoftplus,  &kExp,
-      &kLog,       &kSqrt,       &kRsqrt,     &kNeg,       &kAbs,       &kSquare,       &kAdd,       &kSub,
-      &kMul,       &kDiv,        &kMin,       &kMax,       &kPow,       &kAffineClamp,  &kCast,      &kFused,
-      &kReshape,   &kTranspose,  &kSlice,     &kConcat,    &kPad,       &kExpand,       &kReduceSum, &kReduceMean,
-      &kReduceMax, &kReduceMin,  &kArgmax,    &kSoftmax,   &kRepack,
-  };
+  static const std::vector<const OpDef*> ops = [] {
+    std::vector<const OpDef*> all = {
+        &kConv,      &kConvArgmax, &kNormStats, &kNormApply, &kGroupNorm, &kInstanceNorm, &kBatchNorm,
+        &kFused,     &kReshape,    &kTranspose, &kSlice,     &kConcat,    &kPad,          &kExpand,
+        &kReduceSum, &kReduceMean, &kReduceMax, &kReduceMin, &kArgmax,    &kSoftmax,      &kRepack,
+    };
+    for (const OpDef& def : elementwise_ops()) all.push_back(&def);
+    return all;
+  }();
   return ops;
 }
 

@@ -35,16 +35,6 @@ bool takes_epilogue(const Node& node) {
   return node.op == "conv" && node.attrs.integer("stats", 0) == 0;
 }
 
-// The steps of an elementwise node as a body over its own inputs.
-std::vector<Node> body_of(const Node& node) {
-  if (node.op == "fused") return node.body;
-  Node step;
-  step.op = node.op;
-  step.attrs = node.attrs;
-  for (size_t i = 0; i < node.inputs.size(); ++i) step.inputs.push_back(static_cast<ValueId>(i));
-  return {step};
-}
-
 // Puts node `inner`, which makes operand `k` of `outer`, inside `outer`.
 Node merge(const Node& inner, const Node& outer, size_t k) {
   Node merged;

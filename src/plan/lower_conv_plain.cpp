@@ -58,12 +58,12 @@ class PlainConvEmitter {
   }
 
   std::string text(const DispatchSpec& d, KernelVars vars, bool first, bool last) const {
-    const BodyText body = body_wgsl(node_, {"x"}, "f32");
+    const BodyText body = body_wgsl(node_, {"x"}, wgsl::f32);
     vars["params"] = d.params.declaration();
     vars["T"] = "f32";
     vars["first"] = first ? "1" : "";
     vars["last"] = last ? "1" : "";
-    vars["epilogue"] = body.statements + "  return " + body.result + ";\n";
+    vars["epilogue"] = body.statements + "  return " + body.result() + ";\n";
     vars["wg"] = std::to_string(d.workgroup);
     vars["channels"] = std::to_string(g_.in_channels);
     vars["outputs"] = std::to_string(g_.out_channels);

@@ -12,13 +12,9 @@ namespace {
 Node as_fused(const Node& node) {
   if (node.op == "fused") return node;
   Node fused = node;
-  Node step;
-  step.op = node.op;
-  step.attrs = node.attrs;
-  for (size_t i = 0; i < node.inputs.size(); ++i) step.inputs.push_back(static_cast<ValueId>(i));
   fused.op = "fused";
   fused.attrs = {};
-  fused.body = {step};
+  fused.body = body_of(node);
   return fused;
 }
 
@@ -64,9 +60,9 @@ void lower_packed(Lowering& lowering, const Node& node, const Node& fused) {
     names.push_back(operand.name);
     spec.operands.push_back(std::move(operand));
   }
-  const BodyText body = body_wgsl(fused, names, "vec4<f32>");
+  const BodyText body = body_wgsl(fused, names, wgsl::vec4f);
   spec.statements = body.statements;
-  spec.result = body.result;
+  spec.result = body.result();
   // A scalar operand is not zero in the lanes beyond the last channel.
   const bool scalar = std::any_of(spec.operands.begin(), spec.operands.end(), [](const PackedOperand& operand) {
     return operand.access == PackedOperand::Access::Scalar;
@@ -86,7 +82,7 @@ void lower_plain(Lowering& lowering, const Node& node, const Node& fused) {
   spec.label = label_of(node);
   spec.dims = type.shape;
   std::vector<std::string> names;
-  std::vector<std::string> types;
+  std::vector<WgslType> types;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     const Shape& shape = graph.type(node.inputs[k]).shape;
     MapOperand operand;
@@ -94,12 +90,12 @@ void lower_plain(Lowering& lowering, const Node& node, const Node& fused) {
     operand.name = cat("x", k);
     if (shape != type.shape) operand.index = broadcast_index(shape, type.shape);
     names.push_back(operand.name);
-    types.push_back(scalar_type(operand.storage->dtype));
+    types.push_back({scalar_of(operand.storage->dtype), 1});
     spec.operands.push_back(std::move(operand));
   }
   const BodyText body = body_wgsl(fused, names, types);
   spec.statements = body.statements;
-  spec.result = body.result;
+  spec.result = body.result();
   spec.flops_per_element = static_cast<double>(fused.body.size());
   spec.out = lowering.make_storage(node.outputs[0], node);
   emit_map(lowering, spec);

@@ -168,9 +168,9 @@ void lower_norm_apply(Lowering& lowering, const Node& node) {
   rows.access = PackedOperand::Access::Image;
   rows.rows = 3;
   spec.operands = {x, rows};
-  const BodyText body = body_wgsl(node, {"normal"}, "vec4<f32>");
+  const BodyText body = body_wgsl(node, {"normal"}, wgsl::vec4f);
   spec.statements = "  let normal = (x - row0) * row1 + row2;\n" + body.statements;
-  spec.result = body.result;
+  spec.result = body.result();
   spec.keeps_zero = body_keeps_zero(node);  // the rows of lanes beyond the last channel are zero
   spec.flops_per_element = 3 + static_cast<double>(node.body.size());
   const bool reuse =

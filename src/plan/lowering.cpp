@@ -150,8 +150,8 @@ std::string zero_unit(const Storage& s) {
 }
 
 std::string epilogue_text(const Node& node) {
-  const BodyText body = body_wgsl(node, {"x"}, "vec4<f32>");
-  return body.statements + "  return " + body.result + ";\n";
+  const BodyText body = body_wgsl(node, {"x"}, wgsl::vec4f);
+  return body.statements + "  return " + body.result() + ";\n";
 }
 
 std::string lane_mask(int64_t channels) {

@@ -6,6 +6,7 @@
 
 #include "graph/op.h"
 #include "op_cases.h"
+#include "ops/elementwise.h"
 #include "passes/passes.h"
 
 namespace gyrus::test {
@@ -108,7 +109,8 @@ std::string ops_document() {
       out << "| `" << def->name << "` | " << joined(op.attributes) << " | " << joined(op.dtypes) << " | "
           << ranks_text(op.ranks) << " |";
       if (composite) out << " " << joined(op.parts) << " |";
-      out << " " << (def->gradient ? "yes" : "—") << " | " << op.cases << " |\n";
+      out << " " << (def->gradient || (def->elementwise && def->elementwise->derivative) ? "yes" : "—") << " | "
+          << op.cases << " |\n";
     }
   }
   return out.str();

@@ -131,9 +131,7 @@ TEST(Registry, HoldsWellFormedOps) {
     // conv_argmax has both a kernel and a general form.
     const bool decomposes = def->family == KernelFamily::Composite || def->family == KernelFamily::ConvArgmax;
     EXPECT_EQ(decomposes, def->decompose != nullptr);
-    const bool has_function = def->family == KernelFamily::Elementwise && def->name != "fused";
-    EXPECT_EQ(has_function, def->eval != nullptr);
-    EXPECT_EQ(has_function, def->wgsl != nullptr);
+    EXPECT_EQ(def->family == KernelFamily::Elementwise && !def->body_only, def->elementwise != nullptr);
   }
   EXPECT_EQ(find_op("no_such_op"), nullptr);
   try {

@@ -44,8 +44,7 @@ TEST(Fused, Refuses) {
 }
 
 TEST(Fused, Evaluates) {
-  const double operands[] = {3, -2};
-  EXPECT_EQ(eval_body(sample(), operands), 3);
+  EXPECT_THAT(eval_body(sample(), {3, -2}), ElementsAre(3));
   EXPECT_THAT(evaluate_all(sample(), {ref({2, 1}, {2, 3}), ref({2}, {5, -1})})[0].data, ElementsAre(12, 2, 18, 3));
   EXPECT_EQ(body_operands(sample()), 2u);
   EXPECT_EQ(body_operands(make_node("conv")), 1u);
@@ -60,16 +59,16 @@ TEST(Fused, KnowsWhetherItKeepsZero) {
 }
 
 TEST(Fused, WritesOneLetAStep) {
-  const BodyText text = body_wgsl(sample(), {"a", "b"}, "vec4<f32>");
+  const BodyText text = body_wgsl(sample(), {"a", "b"}, wgsl::vec4f);
   EXPECT_EQ(text.statements,
             "  let step0 = (a * b);\n"
             "  let step1 = act_relu(step0);\n"
             "  let step2 = (step1 + a);\n");
-  EXPECT_EQ(text.result, "step2");
-  EXPECT_EQ(text.type, "vec4<f32>");
-  const BodyText nothing = body_wgsl(make_node("conv"), {"x"}, "f32");
+  EXPECT_THAT(text.results, ElementsAre("step2"));
+  EXPECT_THAT(text.types, ElementsAre(wgsl::vec4f));
+  const BodyText nothing = body_wgsl(make_node("conv"), {"x"}, wgsl::f32);
   EXPECT_EQ(nothing.statements, "");
-  EXPECT_EQ(nothing.result, "x");
+  EXPECT_EQ(nothing.result(), "x");
 }
 
 TEST(Fused, FollowsTypesThroughCasts) {
@@ -77,8 +76,8 @@ TEST(Fused, FollowsTypesThroughCasts) {
   node.inputs = {0};
   node.body = {step("affine_clamp", {0}, {{"scale", 2.0}, {"lo", 0.0}, {"hi", 1.0}}),
                step("cast", {1}, {{"to", "i32"}}), step("neg", {2}), step("cast", {3}, {{"to", "u8"}})};
-  const BodyText text = body_wgsl(node, {"x"}, "u32");
-  EXPECT_EQ(text.type, "u32");
+  const BodyText text = body_wgsl(node, {"x"}, wgsl::u32);
+  EXPECT_THAT(text.types, ElementsAre(wgsl::u32));
   EXPECT_THAT(text.statements, HasSubstr("let step0 = clamp(f32(x) * 2.0 + 0.0, f32(0.0), f32(1.0));"));
   EXPECT_THAT(text.statements,
               HasSubstr("let step1 = select(select(i32(clamp(step0, f32(-2147483648.0), f32(2147483520.0))), "
@@ -97,12 +96,11 @@ TEST(Wgsl, NumbersReadBackAsTheSameFloat) {
 }
 
 TEST(Wgsl, EveryElementwiseOpWritesAnExpression) {
-  for (const OpDef* def : all_ops()) {
-    if (!def->wgsl) continue;
-    const Attrs attrs = def->name == "cast" ? Attrs{{"to", "f16"}} : Attrs{};
-    const std::string text = def->wgsl(attrs, {"aa", "bb"}, "vec4<f32>");
-    EXPECT_THAT(text, HasSubstr("aa")) << def->name;
-    EXPECT_THAT(text, testing::Not(HasSubstr("{{"))) << def->name;
+  for (const Elementwise& row : elementwise_rows()) {
+    const Attrs attrs = row.name == "cast" ? Attrs{{"to", "f16"}} : Attrs{};
+    const std::string text = row_wgsl(row, attrs, {"aa", "bb", "cc"}, wgsl::vec4f);
+    for (size_t k = 0; k < row.arity; ++k) EXPECT_THAT(text, HasSubstr(std::string(2, "abc"[k]))) << row.name;
+    EXPECT_THAT(text, testing::Not(HasSubstr("$"))) << row.name;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "graph/op.h"
+#include "ops/elementwise.h"
 
 // Short ways to ask one op for its shape rule, its complaint and its reference values.
 
@@ -63,7 +64,7 @@ inline RefTensor evaluate(const std::string& name, const std::vector<RefTensor>&
 
 // An elementwise op at one point.
 inline double at(const std::string& name, std::vector<double> args, Attrs attrs = {}) {
-  return op(name).eval(attrs, args.data());
+  return evaluate(*op(name).elementwise, attrs, args.data());
 }
 
 using Ints = std::vector<int64_t>;

@@ -142,18 +142,6 @@ TEST(ActivationValues, SafeFarFromZero) {
   EXPECT_EQ(at("softplus", {1e4}), 1e4);
 }
 
-TEST(ElementwiseValues, KeepsZeroIsTrue) {
-  for (const OpDef* def : all_ops()) {
-    if (!def->eval) continue;
-    const double zeros[2] = {0, 0};
-    const Attrs attrs = def->name == "cast" ? Attrs{{"to", "f32"}} : Attrs{};
-    if (def->name != "affine_clamp") {
-      EXPECT_EQ(def->keeps_zero, def->eval(attrs, zeros) == 0) << def->name;
-    }
-  }
-  EXPECT_FALSE(op("affine_clamp").keeps_zero) << "depends on shift";
-}
-
 TEST(ElementwiseValues, BinaryOps) {
   EXPECT_EQ(at("sub", {5, 3}), 2);
   EXPECT_EQ(at("div", {1, 4}), 0.25);

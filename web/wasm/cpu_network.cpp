@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "graph/op.h"
 #include "ops/conv.h"
+#include "ops/elementwise.h"
 #include "passes/passes.h"
 
 namespace gyrus {
@@ -90,8 +91,7 @@ CpuNetwork::CpuNetwork(const Model& model, const Shape& spatial, const NetworkOp
       add_layer(graph, node);
     } else if (node.op == "argmax" && !layers_.empty() && layers_.back().activation.op.empty()) {
       layers_.back().is_last = true;
-    } else if (def.family == KernelFamily::Elementwise && node.inputs.size() == 1 && !layers_.empty() &&
-               layers_.back().activation.op.empty()) {
+    } else if (def.elementwise && node.inputs.size() == 1 && !layers_.empty() && layers_.back().activation.op.empty()) {
       layers_.back().activation = node;
     } else {
       fail_op(name_, node);
@@ -232,10 +232,11 @@ void CpuNetwork::activate(const Layer& layer, float* row) const {
     const auto alpha = static_cast<float>(node.attrs.number("alpha", 1));
     for (int64_t z = 0; z < nz_; ++z) row[z] = row[z] < 0 ? alpha * std::expm1(row[z]) : row[z];
   } else {
-    const OpDef& def = op(node.op);
+    const Elementwise& row_op = *op(node.op).elementwise;
+    const std::vector<double> numbers = row_numbers(row_op, node.attrs);
     for (int64_t z = 0; z < nz_; ++z) {
       const double value = row[z];
-      row[z] = static_cast<float>(def.eval(node.attrs, &value));
+      row[z] = static_cast<float>(row_op.value(&value, numbers.data()));
     }
   }
 }
