@@ -94,8 +94,8 @@ TEST(RuntimeDevice, PlanOverTheMemorySaysWhatToTry) {
     plan.buffers.push_back({"large", 256u << 20, BufferKind::Storage, 0});
   const Error error = error_of([&] { Executor(test_device(), plan); });
   EXPECT_EQ(error.code(), ErrorCode::OverLimits);
-  EXPECT_THAT(error.hints(), testing::Contains(Hint::HalfPrecision));
-  EXPECT_THAT(error.what(), testing::Not(HasSubstr("--")));
+  EXPECT_THAT(error.hints(), ::testing::Contains(Hint::HalfPrecision));
+  EXPECT_THAT(error.what(), ::testing::Not(HasSubstr("--")));
   EXPECT_THAT(error.what(), HasSubstr("MiB"));
 }
 
