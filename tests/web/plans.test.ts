@@ -47,6 +47,7 @@ interface Step extends Changed {
   restore?: string;
   bytes?: number;
   names?: string[];
+  undefined?: string[];
   of?: string;
   free?: string;
   lose?: boolean;
@@ -140,6 +141,7 @@ class Play {
     else if (restore !== undefined) await this.memory(of).load(this.files.get(restore)!);
     else if (bytes !== undefined) assert.equal(this.memory(of).bytes, bytes);
     else if (names !== undefined) assert.deepEqual(this.memory(of).names, names);
+    else if (step.undefined) assert.deepEqual(this.memory(of).undefined, step.undefined);
     else if (free !== undefined) (this.executors.get(free) ?? this.memories.get(free))!.destroy();
     else if (lose) this.device.destroy();
     else if (step.memory !== undefined) this.memories.set(step.memory, new Memory(this.device));

@@ -93,7 +93,7 @@ export class PlanExecutor {
    * Runs the plan once. Runs that are asked for while another is under way, of this executor or of one that shares its
    * memory, wait for their turn, so the inputs must stay as they are until the promise settles. An abort rejects at once
    * with "cancelled"; the device finishes what was submitted, at most two submissions. The error of a run that failed
-   * after it may have changed states says so (stateChanged).
+   * after it may have changed states says so (stateChanged); they are then undefined, see Memory.
    */
   async run(inputs: Inputs, options: RunOptions = {}): Promise<RunResult> {
     this.#check();
@@ -102,7 +102,9 @@ export class PlanExecutor {
     const result = this.memory.inTurn(() => this.#run(inputs, options, progress));
     const settled = options.signal ? this.#unlessAborted(result, options.signal) : result;
     return settled.catch((error: unknown) => {
-      throw progress.runner?.stateChanged ? withStateChanged(error) : error;
+      if (!progress.runner?.stateChanged) throw error;
+      this.memory.leaveUndefined(this.#loaded.writes.names);
+      throw withStateChanged(error);
     });
   }
 
@@ -127,11 +129,13 @@ export class PlanExecutor {
       if (options.signal?.aborted) throw cancelled(`after ${done} of ${this.plan.steps.length} steps`);
     };
     stop(0);
+    this.memory.checkDefined(this.plan.states.map(({ name }) => name));
     const { submissionMs = 50, checkFinite = true } = this.#options;
     try {
       progress.runner = new Runner(this.#loaded, options, { submissionMs, checkFinite, stop });
       return await progress.runner.run(inputs);
     } catch (error) {
+      if (progress.runner?.stateChanged) this.memory.leaveUndefined(this.#loaded.writes.names); // before the next turn
       this.#check(); // the loss or destruction behind the error says more
       throw error;
     }

@@ -4,6 +4,7 @@ import { scopeError, type DeviceState, type Pipeline } from "./device-state.js";
 import { Allocations } from "./allocations.js";
 import type { Memory } from "./memory.js";
 import { buildPipelines } from "./pipelines.js";
+import { stateWrites } from "./ports.js";
 import type { BufferKind, Plan } from "./plan.js";
 import { Readback, upload } from "./staging.js";
 
@@ -18,6 +19,7 @@ export interface LoadedPlan {
   buffers: GPUBuffer[];
   pipelines: Map<number, Pipeline>; // by kernel
   groups: (GPUBindGroup | null)[]; // by step; null where it is no dispatch
+  writes: ReturnType<typeof stateWrites>;
 }
 
 function usageOf(kind: BufferKind): GPUBufferUsageFlags {
@@ -88,7 +90,8 @@ export async function load(
     attached = true;
     const buffers = plan.buffers.map((_, i) => own.get(i) ?? states.get(i)!);
     const groups = await bind(state, plan, buffers, pipelines);
-    return { state, plan, allocations, memory, readback: new Readback(state, allocations), buffers, pipelines, groups };
+    const readback = new Readback(state, allocations);
+    return { state, plan, allocations, memory, readback, buffers, pipelines, groups, writes: stateWrites(plan) };
   } catch (error) {
     allocations.destroyAll();
     if (attached) memory.release();

@@ -16,6 +16,7 @@ interface Resident {
   sizes: number[]; // of the buffers
   buffers: GPUBuffer[];
   start: Uint8Array | null; // first contents; null: zeros
+  defined: boolean;
 }
 
 /** A part of a state, in elements of the row-major tensor. */
@@ -23,6 +24,8 @@ export interface StateRange {
   offset: number;
   count: number;
 }
+
+const says = ["the state takes", "the tensor"] as const;
 
 function invalid(subject: string, message: string): GyrusError {
   return new GyrusError("invalid-input", `[${subject}] ${message}`);
@@ -38,8 +41,9 @@ function invalid(subject: string, message: string): GyrusError {
  * const infer = await PlanExecutor.create(device, inferencePlan, { memory });
  * ```
  *
- * Runs of all its executors and calls of its own take turns. Buffers are freed when the memory and the last of its
- * executors are destroyed.
+ * Runs of all its executors and calls of its own take turns. A run that fails after it may have changed states
+ * (GyrusError.stateChanged) leaves those that its plan writes undefined: runs with them and reads are refused until they
+ * are written as a whole, reset or loaded. Buffers are freed when the memory and the last of its executors are destroyed.
  */
 export class Memory {
   readonly device: GPUDevice;
@@ -65,6 +69,11 @@ export class Memory {
 
   get names(): string[] {
     return [...this.#residents.keys()].sort();
+  }
+
+  /** States that a failed run left so. */
+  get undefined(): string[] {
+    return this.names.filter((name) => !this.#find(name).defined);
   }
 
   has(name: string): boolean {
@@ -108,7 +117,7 @@ export class Memory {
   load(file: Uint8Array): Promise<void> {
     return this.#inTurn(async () => {
       const tensors = Object.entries(readSafetensors(file));
-      for (const [name, value] of tensors) checkTensor(name, this.#find(name), value, "the state is");
+      for (const [name, value] of tensors) checkTensor(name, this.#find(name), value, says);
       for (const [name, value] of tensors) await this.#write(name, value);
     });
   }
@@ -124,6 +133,18 @@ export class Memory {
     const result = this.#last.then(body);
     this.#last = result.catch(() => {});
     return result;
+  }
+
+  /** For executors: throws where a state is undefined. */
+  checkDefined(names: string[]): void {
+    const name = names.find((each) => !this.#find(each).defined);
+    if (name === undefined) return;
+    throw invalid(name, "the state is undefined since a run failed that writes it: write it as a whole, reset or load it");
+  }
+
+  /** For executors: a run failed that writes these. */
+  leaveUndefined(names: string[]): void {
+    for (const name of names) this.#residents.get(name)!.defined = false;
   }
 
   /** For executors: throws where a state of the plan is there already and is another. */
@@ -194,10 +215,12 @@ export class Memory {
       throw error;
     }
     const bytes = sizes.reduce((sum, size) => sum + size, 0);
-    return { dtype, shape, sizes, buffers, start: start === null ? null : plan.weights.subarray(start, start + bytes) };
+    const first = start === null ? null : plan.weights.subarray(start, start + bytes);
+    return { dtype, shape, sizes, buffers, start: first, defined: true };
   }
 
-  async #fill({ buffers, sizes, start }: Resident): Promise<void> {
+  async #fill(resident: Resident): Promise<void> {
+    const { buffers, sizes, start } = resident;
     const none = new Uint8Array(0); // what is not given becomes zero
     let at = 0;
     const writes = buffers.map((buffer, i): Write => {
@@ -205,10 +228,12 @@ export class Memory {
       return { buffer, offset: 0, size, data: start ? start.subarray(at, (at += size)) : none };
     });
     await upload(this.#state, "filling states", writes);
+    resident.defined = true;
   }
 
   async #read(name: string, range?: StateRange): Promise<TensorValue> {
     const resident = this.#find(name);
+    this.checkDefined([name]);
     const { dtype, shape } = resident;
     const { begin, end } = bytesOf(name, resident, range);
     const data = new Uint8Array(end - begin);
@@ -225,14 +250,16 @@ export class Memory {
 
   async #write(name: string, value: TensorValue, range?: StateRange): Promise<void> {
     const resident = this.#find(name);
-    checkTensor(name, range ? { ...resident, shape: [range.count] } : resident, value, "the state takes");
     const { begin, end } = bytesOf(name, resident, range);
+    if (range) this.checkDefined([name]);
+    checkTensor(name, range ? { ...resident, shape: [range.count] } : resident, value, says);
     const writes: Write[] = [];
     for (const { buffer, from, to, at } of cut(resident, begin, end)) {
       const data = value.data.subarray(at, at + to - from);
       writes.push({ buffer, ...(await this.#words(buffer, from, to, data)) });
     }
     await upload(this.#state, `writing the state '${name}'`, writes);
+    resident.defined = true;
   }
 
   // Whole words for bytes [from, to): what shares a word with them is read first and written back.

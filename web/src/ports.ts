@@ -18,7 +18,7 @@ export function checkInputs(ports: PlanPort[], inputs: Inputs): void {
   for (const port of ports) {
     const input = inputs[port.name];
     if (!input) throw invalid(port.name, "this input is missing");
-    checkTensor(port.name, port, input, "the plan takes");
+    checkTensor(port.name, port, input);
   }
   for (const name of Object.keys(inputs))
     if (!ports.some((port) => port.name === name))
@@ -67,6 +67,23 @@ export function chosenResults(plan: Plan, options: RunOptions): { read: PlanPort
   const more = captures === true ? plan.captures : named(plan.captures, captures || [], "capture");
   const keep = named([...plan.outputs, ...plan.captures], kept, "output or capture");
   return { read: [...read, ...more].filter((port) => !keep.includes(port)), keep };
+}
+
+/** The first step that may write a state, behind the last one where none does; and the states that are written. */
+export function stateWrites({ buffers, kernels, states, steps }: Plan): { first: number; names: string[] } {
+  const written = new Set<number>();
+  let first = steps.length;
+  steps.forEach((step, i) => {
+    const ranges = step.op === "copy" ? [step.to] : step.op === "clear" ? [step.range]
+      : step.bindings.filter((_, b) => kernels[step.kernel]!.bindings[b] === "write");
+    for (const { buffer } of ranges) {
+      if (buffers[buffer]!.kind !== "state") continue;
+      written.add(buffer);
+      first = Math.min(first, i);
+    }
+  });
+  const isWritten = ({ pieces }: PlanPort) => pieces.some(({ range }) => written.has(range.buffer));
+  return { first, names: states.filter(isWritten).map(({ name }) => name) };
 }
 
 /** Throws "invalid-input" where a run cannot be made with this. */

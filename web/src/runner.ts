@@ -4,7 +4,7 @@
 import { scopeError } from "./device-state.js";
 import { GyrusError } from "./errors.js";
 import type { LoadedPlan } from "./load.js";
-import { portBytes, stepLabel, type Plan, type PlanPort, type Step } from "./plan.js";
+import { portBytes, stepLabel, type PlanPort, type Step } from "./plan.js";
 import { argumentBytes, checkFinite, checkReported, chosenResults } from "./ports.js";
 import { readBytes, upload, type Read, type Write } from "./staging.js";
 import { isDeviceTensor } from "./tensors.js";
@@ -29,16 +29,6 @@ export interface RunSettings {
   checkFinite: boolean;
   /** Throws where the run must not go on: aborted or destroyed. */
   stop(done: number): void;
-}
-
-// The first step that may write a state; behind the last one where none does.
-function firstStateWrite({ buffers, kernels, steps }: Plan): number {
-  const isState = ({ buffer }: { buffer: number }) => buffers[buffer]!.kind === "state";
-  const found = steps.findIndex((step) => {
-    if (step.op !== "dispatch") return isState(step.op === "copy" ? step.to : step.range);
-    return step.bindings.some((range, i) => kernels[step.kernel]!.bindings[i] === "write" && isState(range));
-  });
-  return found < 0 ? steps.length : found;
 }
 
 export class Runner {
@@ -79,7 +69,7 @@ export class Runner {
 
   /** Whether a step that writes a state is on its way or done. */
   get stateChanged(): boolean {
-    return this.#submitted > firstStateWrite(this.#loaded.plan);
+    return this.#submitted > this.#loaded.writes.first;
   }
 
   async run(inputs: Inputs): Promise<RunResult> {
