@@ -111,18 +111,16 @@ bool same(const AdapterInfo& a, const AdapterInfo& b) {
 // Adds what a new instance finds to the registry.
 void discover(AdapterRegistry& registry) {
   Handle<WGPUInstance> instance = create_instance();
-  struct Request {
-    WGPUPowerPreference power;
-    bool fallback;
-  };
-  constexpr Request kRequests[] = {{WGPUPowerPreference_HighPerformance, false},
-                                   {WGPUPowerPreference_LowPower, false},
-                                   {WGPUPowerPreference_Undefined, true}};
+  constexpr std::pair<WGPUPowerPreference, bool> kRequests[] = {{WGPUPowerPreference_HighPerformance, false},
+                                                                {WGPUPowerPreference_LowPower, false},
+                                                                {WGPUPowerPreference_Undefined, true}};
   bool kept = false;
-  for (const Request& request : kRequests) {
+  for (const auto& [power, fallback] : kRequests) {
     Adapter adapter;
-    adapter.handle = request_adapter(instance.get(), request.power, request.fallback);
     adapter.instance = instance.get();
+    adapter.power = power;
+    adapter.fallback = fallback;
+    adapter.handle = adapter.for_a_device();
     if (!adapter.handle || !describe(adapter.handle.get(), adapter.info)) continue;
     const auto& known = registry.adapters;
     if (std::any_of(known.begin(), known.end(), [&](const Adapter& k) { return same(k.info, adapter.info); })) continue;
@@ -290,6 +288,8 @@ const char* to_string(AdapterType type) {
   }
   return "other";
 }
+
+Handle<WGPUAdapter> Adapter::for_a_device() const { return request_adapter(instance, power, fallback); }
 
 AdapterRegistry::~AdapterRegistry() { adapters.clear(); }
 

@@ -13,6 +13,11 @@ struct Adapter {
   AdapterInfo info;
   Handle<WGPUAdapter> handle;
   WGPUInstance instance = nullptr;  // owned by the registry
+  WGPUPowerPreference power = WGPUPowerPreference_Undefined;
+  bool fallback = false;
+
+  // The same adapter anew: a device takes its adapter with it, so the kept one serves for questions only.
+  Handle<WGPUAdapter> for_a_device() const;
 };
 
 // The instances of the process and the adapters they gave. One instance, or one more for each set of drivers that

@@ -167,7 +167,9 @@ Handle<WGPUDevice> request_device(const Adapter& adapter, const DeviceOptions& o
   callback.mode = WGPUCallbackMode_WaitAnyOnly;
   callback.callback = on_device;
   callback.userdata1 = &request;
-  wait(adapter.instance, wgpuAdapterRequestDevice(adapter.handle.get(), &descriptor, callback));
+  const Handle<WGPUAdapter> fresh = adapter.for_a_device();
+  if (!fresh) fail(ErrorCode::Device, adapter.info.name, "the adapter is gone; was its driver removed?");
+  wait(adapter.instance, wgpuAdapterRequestDevice(fresh.get(), &descriptor, callback));
   if (!request.device) fail(ErrorCode::Device, adapter.info.name, "the device could not be opened: ", request.message);
   return std::move(request.device);
 }
