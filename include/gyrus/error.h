@@ -43,14 +43,17 @@ const char* to_string(Hint hint);
 // The one exception type of gyrus. The message starts with "[op]" or "[file]" and is a single line.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message, std::vector<Hint> hints = {})
-      : std::runtime_error(message), code_(code), hints_(std::move(hints)) {}
+  Error(ErrorCode code, const std::string& message, std::vector<Hint> hints = {}, bool state_changed = false)
+      : std::runtime_error(message), code_(code), hints_(std::move(hints)), state_changed_(state_changed) {}
   ErrorCode code() const { return code_; }
   const std::vector<Hint>& hints() const { return hints_; }  // the most promising first
+  // Whether the run that failed may have changed states; where not, all are as they were before it.
+  bool state_changed() const { return state_changed_; }
 
  private:
   ErrorCode code_;
   std::vector<Hint> hints_;
+  bool state_changed_ = false;
 };
 
 }  // namespace gyrus

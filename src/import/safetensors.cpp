@@ -84,6 +84,33 @@ const char* safetensors_name(DType dtype) {
   return "";
 }
 
+struct Contents {
+  std::vector<Entry> entries;
+  Bytes data;
+  Bytes of(const Entry& entry) const {
+    return data.subspan(static_cast<size_t>(entry.begin), static_cast<size_t>(entry.end - entry.begin));
+  }
+};
+
+Contents read_contents(Bytes file, const std::string& subject) {
+  ByteReader reader(file, subject);
+  const uint64_t header_size = reader.u64();
+  if (header_size > kLongestHeader) fail(ErrorCode::InvalidModel, subject, "header of ", header_size, " bytes");
+  const Json header = parse_json(reader.take(header_size), subject);
+  if (!header.is_object()) fail(ErrorCode::InvalidModel, subject, "the header is no JSON object");
+  Contents contents;
+  contents.data = reader.take(reader.left());
+  for (auto it = header.begin(); it != header.end(); ++it) {
+    if (it.key() == kMetadata) {
+      check_metadata(it.value(), subject);
+    } else {
+      contents.entries.push_back(read_entry(it.key(), it.value(), subject));
+    }
+  }
+  check_layout(contents.entries, contents.data.size(), subject);
+  return contents;
+}
+
 }  // namespace
 
 bool is_safetensors(Bytes file) {
@@ -92,27 +119,29 @@ bool is_safetensors(Bytes file) {
 }
 
 StateDict read_safetensors(Bytes file, const std::string& subject) {
-  ByteReader reader(file, subject);
-  const uint64_t header_size = reader.u64();
-  if (header_size > kLongestHeader) fail(ErrorCode::InvalidModel, subject, "header of ", header_size, " bytes");
-  const Json header = parse_json(reader.take(header_size), subject);
-  if (!header.is_object()) fail(ErrorCode::InvalidModel, subject, "the header is no JSON object");
-  const Bytes data = reader.take(reader.left());
-
-  std::vector<Entry> entries;
-  for (auto it = header.begin(); it != header.end(); ++it) {
-    if (it.key() == kMetadata) {
-      check_metadata(it.value(), subject);
-    } else {
-      entries.push_back(read_entry(it.key(), it.value(), subject));
-    }
-  }
-  check_layout(entries, data.size(), subject);
-
+  const Contents contents = read_contents(file, subject);
   StateDict out;
-  for (const Entry& entry : entries) {
-    const Bytes bytes = data.subspan(static_cast<size_t>(entry.begin), static_cast<size_t>(entry.end - entry.begin));
-    out.add(entry.name, convert(bytes, entry.type, entry.shape, subject, entry.name), subject);
+  for (const Entry& entry : contents.entries)
+    out.add(entry.name, convert(contents.of(entry), entry.type, entry.shape, subject, entry.name), subject);
+  return out;
+}
+
+std::map<std::string, Tensor> read_safetensors_exactly(Bytes file, const std::string& subject) {
+  const Contents contents = read_contents(file, subject);
+  std::map<std::string, Tensor> out;
+  for (const Entry& entry : contents.entries) {
+    Tensor tensor;
+    tensor.shape = entry.shape;
+    const std::string type = to_string(entry.type);
+    for (DType dtype : {DType::F32, DType::F16, DType::I32, DType::U32, DType::U8}) {
+      if (type != safetensors_name(dtype)) continue;
+      tensor.dtype = dtype;
+      tensor.data.assign(contents.of(entry).begin(), contents.of(entry).end());
+      out[entry.name] = std::move(tensor);
+      break;
+    }
+    if (!out.count(entry.name))
+      fail(ErrorCode::Unsupported, subject, "tensor ", in_quotes(entry.name), " has the type ", type);
   }
   return out;
 }

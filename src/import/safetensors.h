@@ -14,6 +14,9 @@ bool is_safetensors(Bytes file);
 // ask for, and together they fill the data without gap or overlap. Throws InvalidModel or Unsupported.
 StateDict read_safetensors(Bytes file, const std::string& subject);
 
+// The same with the types of the file, which are those of tensors; throws Unsupported on another.
+std::map<std::string, Tensor> read_safetensors_exactly(Bytes file, const std::string& subject);
+
 // The tensors as a safetensors file, in the order of names.
 std::vector<std::byte> write_safetensors(const std::map<std::string, Tensor>& tensors,
                                          const std::map<std::string, std::string>& metadata = {});

@@ -263,8 +263,8 @@ WGPUFuture DeviceImpl::work_done() const {
   return wgpuQueueOnSubmittedWorkDone(queue.get(), callback);
 }
 
-Handle<WGPUBuffer> DeviceImpl::create_buffer(const std::string& purpose, uint64_t size, WGPUBufferUsage usage,
-                                             bool mapped, const std::string& whole, const std::vector<Hint>& hints) {
+Buffer DeviceImpl::create_buffer(const std::string& purpose, uint64_t size, WGPUBufferUsage usage, bool mapped,
+                                 const std::string& whole, const std::vector<Hint>& hints) {
   const std::lock_guard lock(scope_mutex);
   WGPUDawnFakeBufferOOMForTesting refuse{};
   refuse.chain.sType = WGPUSType_DawnFakeBufferOOMForTesting;
@@ -286,7 +286,7 @@ Handle<WGPUBuffer> DeviceImpl::create_buffer(const std::string& purpose, uint64_
     fail(ErrorCode::OverLimits, hints, adapter.name, "the driver refused ", size, " bytes for ", purpose, whole);
   if (validation.type != WGPUErrorType_NoError)
     fail(ErrorCode::Device, adapter.name, size, " bytes for ", purpose, ": ", validation.message);
-  return buffer;
+  return Buffer(std::move(buffer), buffer_bytes);
 }
 
 void DeviceImpl::validated(const std::string& subject, const std::function<void()>& body) {
@@ -314,7 +314,8 @@ Limits Device::limits() const { return impl_->limits; }
 Features Device::features() const { return impl_->features; }
 bool Device::lost() const { return impl_->lost(); }
 void Device::check() const { impl_->check("idle"); }
-uint64_t Device::staging_bytes() const { return impl_->staging.bytes(); }
+uint64_t Device::most_staging_bytes() const { return impl_->staging.most_bytes(); }
+uint64_t Device::buffer_bytes() const { return *impl_->buffer_bytes; }
 
 void Device::lose_for_test() {
   wgpuDeviceForceLoss(impl_->device.get(), WGPUDeviceLostReason_Unknown, to_view("lost for a test"));

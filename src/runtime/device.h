@@ -65,9 +65,10 @@ class Device {
   Limits limits() const;      // that the device enforces
   Features features() const;  // that were asked for
   bool lost() const;
-  void check() const;              // throws Device when the device is lost or an error was reported since the last call
-  uint64_t staging_bytes() const;  // of the pooled buffers for uploads and readback
-  void lose_for_test();            // as if the driver had failed
+  void check() const;             // throws Device when the device is lost or an error was reported since the last call
+  uint64_t buffer_bytes() const;  // of all buffers that live on the device
+  uint64_t most_staging_bytes() const;  // that buffers for uploads and readback took at one time
+  void lose_for_test();                 // as if the driver had failed
 
   explicit Device(std::shared_ptr<DeviceImpl> impl);
   const std::shared_ptr<DeviceImpl>& impl() const { return impl_; }

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "core/error.h"
 #include "plan/plan.h"
 #include "runtime/adapters.h"
+#include "runtime/buffer.h"
 #include "runtime/device.h"
 #include "runtime/handles.h"
 #include "runtime/pace.h"
@@ -47,6 +49,7 @@ struct DeviceImpl {
   Handle<WGPUQueue> queue;
   std::mutex scope_mutex;  // error scopes are a stack of the device: one user at a time
   uint64_t buffers_created = 0;
+  std::shared_ptr<std::atomic<uint64_t>> buffer_bytes = std::make_shared<std::atomic<uint64_t>>(0);  // that live
   std::unordered_map<std::string, std::shared_ptr<const Pipeline>> pipelines;  // by kernel text, entry and bindings
   std::mutex pipelines_mutex;
   Pace pace;
@@ -63,8 +66,8 @@ struct DeviceImpl {
   WGPUFuture work_done() const;
 
   // A buffer, or OverLimits (out of memory) or Device naming `purpose` and `whole`, with the hints.
-  Handle<WGPUBuffer> create_buffer(const std::string& purpose, uint64_t size, WGPUBufferUsage usage, bool mapped,
-                                   const std::string& whole = {}, const std::vector<Hint>& hints = {});
+  Buffer create_buffer(const std::string& purpose, uint64_t size, WGPUBufferUsage usage, bool mapped,
+                       const std::string& whole = {}, const std::vector<Hint>& hints = {});
   // Runs `body` in a validation scope; throws Device with the first error, after "[subject] ".
   void validated(const std::string& subject, const std::function<void()>& body);
   // The pipelines of the kernels, in their order; those not yet in the cache are built side by side.

@@ -42,6 +42,8 @@ void check_memory(const DeviceImpl& device, const Plan& plan) {
 
 WGPUBufferUsage usage_of(BufferKind kind) {
   if (kind == BufferKind::Params) return WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst;
+  if (kind == BufferKind::Arguments)
+    return WGPUBufferUsage_Uniform | WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst;
   return WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst;
 }
 
@@ -57,18 +59,25 @@ void ExecutorImpl::allocate() {
   const std::string whole =
       cat("; the plan needs ", in_mib(plan->peak_bytes()), " in ", plan->buffers.size(), " buffers");
   for (const PlanBuffer& buffer : plan->buffers) {
-    buffers.push_back(device->create_buffer(cat("buffer '", buffer.label, "'"), buffer.size, usage_of(buffer.kind),
-                                            /*mapped=*/false, whole, less_memory(*plan)));
-    allocated += buffer.size;
+    buffers.push_back(nullptr);
+    if (buffer.kind == BufferKind::State) continue;
+    owned.push_back(device->create_buffer(cat("buffer '", buffer.label, "'"), buffer.size, usage_of(buffer.kind),
+                                          /*mapped=*/false, whole, less_memory(*plan)));
+    buffers.back() = owned.back().get();
   }
 }
 
 void ExecutorImpl::fill() {
   for (size_t i = 0; i < buffers.size(); ++i) {
     const PlanBuffer& buffer = plan->buffers[i];
-    if (buffer.kind == BufferKind::Storage) continue;
-    upload(*device, buffers[i].get(), 0, buffer.size, plan->weights.data() + buffer.data_offset, buffer.size);
+    if (buffer.kind != BufferKind::Weights && buffer.kind != BufferKind::Params) continue;
+    upload(*device, buffers[i], 0, buffer.size, plan->weights.data() + buffer.data_offset, buffer.size);
   }
+}
+
+void ExecutorImpl::attach() {
+  for (const auto& [number, buffer] : memory.impl()->attach(plan)) buffers[number] = buffer;
+  writes = state_writes(*plan);
 }
 
 void ExecutorImpl::bind() {
@@ -82,7 +91,7 @@ void ExecutorImpl::bind() {
       for (size_t b = 0; b < entries.size(); ++b) {
         const BufferRange& range = dispatch->bindings[b];
         entries[b].binding = static_cast<uint32_t>(b);
-        entries[b].buffer = buffers[range.buffer].get();
+        entries[b].buffer = buffers[range.buffer];
         entries[b].offset = range.offset;
         entries[b].size = range.size;
       }
@@ -96,24 +105,30 @@ void ExecutorImpl::bind() {
   });
 }
 
-Executor::Executor(const Device& device, std::shared_ptr<const Plan> plan, const ExecutorOptions& options)
-    : impl_(std::make_unique<ExecutorImpl>()) {
-  impl_->device = device.impl();
-  impl_->plan = std::move(plan);
-  impl_->options = options;
-  impl_->device->check("loading a plan");
-  gyrus::check(*impl_->plan, impl_->device->limits);
-  check_features(*impl_->device, impl_->plan->features);
-  check_memory(*impl_->device, *impl_->plan);
-  impl_->allocate();
-  impl_->fill();
-  impl_->pipelines = impl_->device->build_pipelines(impl_->plan->kernels);
-  impl_->bind();
-  if (impl_->device->features.timestamp_query && has_dispatch(*impl_->plan))
-    impl_->total_time = std::make_unique<Timestamps>(*impl_->device, 2);
-  impl_->device->check("loading a plan");
+Executor::Executor(const Device& device, std::shared_ptr<const Plan> plan, const Memory& memory,
+                   const ExecutorOptions& options)
+    : impl_(std::make_unique<ExecutorImpl>(device, std::move(plan), memory)) {
+  ExecutorImpl& e = *impl_;
+  e.options = options;
+  e.device->check("loading a plan");
+  if (memory.impl()->device != e.device) fail(ErrorCode::InvalidInput, "memory", "is on another device than the plan");
+  gyrus::check(*e.plan, e.device->limits);
+  check_features(*e.device, e.plan->features);
+  check_memory(*e.device, *e.plan);
+  e.allocate();
+  e.fill();
+  e.pipelines = e.device->build_pipelines(e.plan->kernels);
+  e.attach();
+  e.bind();
+  if (e.device->features.timestamp_query && has_dispatch(*e.plan))
+    e.total_time = std::make_unique<Timestamps>(*e.device, 2);
+  e.device->check("loading a plan");
 }
 
+Executor::Executor(const Device& device, Plan plan, const Memory& memory, const ExecutorOptions& options)
+    : Executor(device, std::make_shared<const Plan>(std::move(plan)), memory, options) {}
+Executor::Executor(const Device& device, std::shared_ptr<const Plan> plan, const ExecutorOptions& options)
+    : Executor(device, std::move(plan), Memory(device), options) {}
 Executor::Executor(const Device& device, Plan plan, const ExecutorOptions& options)
     : Executor(device, std::make_shared<const Plan>(std::move(plan)), options) {}
 Executor::Executor(Executor&&) noexcept = default;
@@ -125,6 +140,12 @@ RunResult Executor::run(const std::map<std::string, Tensor>& inputs, const RunOp
 }
 
 const Plan& Executor::plan() const { return *impl_->plan; }
-uint64_t Executor::allocated_bytes() const { return impl_->allocated; }
+Memory& Executor::memory() { return impl_->memory; }
+
+uint64_t Executor::allocated_bytes() const {
+  uint64_t bytes = 0;
+  for (const Buffer& buffer : impl_->owned) bytes += buffer.size();
+  return bytes;
+}
 
 }  // namespace gyrus

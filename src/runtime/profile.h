@@ -28,7 +28,9 @@ struct Profile {
   bool gpu_timestamps = false;  // gpu_seconds was measured by the device, not by the host
   double wall_seconds = 0;      // of the whole run with transfers
   uint32_t submissions = 0;
-  uint64_t gpu_begin_ns = 0;  // when the first submission was made, on the host's clock of `stages`
+  uint64_t uploaded_bytes = 0;   // from the host to the device: inputs and arguments
+  uint64_t read_back_bytes = 0;  // and back: outputs, captures, the report and times
+  uint64_t gpu_begin_ns = 0;     // when the first submission was made, on the host's clock of `stages`
   std::vector<StageTime> stages;
   std::vector<StepTime> steps;  // empty unless asked for
 };

@@ -1,10 +1,12 @@
-// Running a loaded plan: upload, submissions of bounded length with at most two on their way, readback.
+// Running a loaded plan: upload, submissions of bounded length with at most two on their way, readback. What is small
+// is read back on the last submission.
 
 #include <algorithm>
 #include <chrono>
 #include <deque>
 
 #include "core/error.h"
+#include "runtime/device_tensor_impl.h"
 #include "runtime/executor_impl.h"
 
 namespace gyrus {
@@ -35,11 +37,16 @@ struct Submission {
 
 class Runner {
  public:
-  Runner(ExecutorImpl& executor, const RunOptions& options, Profile& profile);
+  Runner(ExecutorImpl& executor, const RunOptions& options, const ChosenPorts& ports, RunResult& result);
   void run_steps();
+  void read_results();
   void finish_profile();
+  bool state_changed() const { return submitted_ > executor_.writes.first; }
 
  private:
+  void plan_readbacks();
+  void encode_head(WGPUCommandEncoder encoder) const;
+  void encode_tail(WGPUCommandEncoder encoder) const;
   size_t next_end(size_t begin, double& predicted) const;
   void submit(size_t begin, size_t end, double predicted);
   void encode(WGPUCommandEncoder encoder, size_t begin, size_t end);
@@ -52,7 +59,14 @@ class Runner {
   DeviceImpl& device_;
   const Plan& plan_;
   const RunOptions& options_;
+  const ChosenPorts& ports_;
+  RunResult& result_;
   Profile& profile_;
+  std::map<const PlanPort*, std::shared_ptr<DeviceTensorImpl>> kept_;
+  uint32_t report_[4] = {0, 0, 0, 0};
+  std::vector<uint64_t> times_;
+  std::unique_ptr<RidingReadback> riding_;
+  std::vector<Readback> waiting_;           // what is too large to ride
   std::unique_ptr<Timestamps> step_times_;  // two for each dispatch, when profiling
   const Timestamps* timestamps_ = nullptr;
   std::vector<uint32_t> dispatches_;  // steps that are dispatches
@@ -60,41 +74,92 @@ class Runner {
   std::vector<double> weights_;  // of each step in the progress
   double done_weight_ = 0;
   double total_weight_ = 0;
-  size_t done_ = 0;  // steps
+  size_t done_ = 0;       // steps
+  size_t submitted_ = 0;  // steps
   std::deque<Submission> flying_;
   Clock::time_point last_done_ = Clock::now();
 };
 
-Runner::Runner(ExecutorImpl& executor, const RunOptions& options, Profile& profile)
+Runner::Runner(ExecutorImpl& executor, const RunOptions& options, const ChosenPorts& ports, RunResult& result)
     : executor_(executor),
       device_(*executor.device),
       plan_(*executor.plan),
       options_(options),
-      profile_(profile),
+      ports_(ports),
+      result_(result),
+      profile_(result.profile),
       timestamps_(executor.total_time.get()) {
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     if (is_dispatch(i)) dispatches_.push_back(static_cast<uint32_t>(i));
     weights_.push_back(device_.pace.seconds(plan_.steps[i]));
     total_weight_ += weights_.back();
   }
-  if (!options.profile || dispatches_.empty()) return;
-  if (!device_.features.timestamp_query)
-    fail(ErrorCode::Unsupported, device_.adapter.name,
-         "a profile needs the timestamp-query feature, which the device was opened without");
-  step_times_ = std::make_unique<Timestamps>(device_, static_cast<uint32_t>(2 * dispatches_.size()));
-  timestamps_ = step_times_.get();
+  if (options.profile && !dispatches_.empty()) {
+    if (!device_.features.timestamp_query)
+      fail(ErrorCode::Unsupported, device_.adapter.name,
+           "a profile needs the timestamp-query feature, which the device was opened without");
+    step_times_ = std::make_unique<Timestamps>(device_, static_cast<uint32_t>(2 * dispatches_.size()));
+    timestamps_ = step_times_.get();
+  }
+  for (const PlanPort* port : ports_.keep) kept_[port] = allocate_tensor(executor_.device, *port);
+  plan_readbacks();
+}
+
+uint64_t size_of(const std::vector<Readback>& ranges) {
+  uint64_t bytes = 0;
+  for (const Readback& range : ranges) bytes += range.size;
+  return bytes;
+}
+
+void Runner::plan_readbacks() {
+  std::vector<Readback> riding;
+  for (const PlanPort* port : ports_.read) {
+    Tensor& tensor = result_.outputs[port->name] = Tensor(port->dtype, port->shape);
+    for (const Piece& piece : port->pieces) {
+      if (piece.host_offset >= tensor.data.size()) continue;
+      waiting_.push_back({executor_.buffers[piece.range.buffer], piece.range.offset, piece.range.size,
+                          tensor.data.data() + piece.host_offset,
+                          std::min<uint64_t>(piece.range.size, tensor.data.size() - piece.host_offset)});
+    }
+  }
+  if (size_of(waiting_) <= kRidingBytes) std::swap(riding, waiting_);
+  if (plan_.report)
+    riding.push_back({executor_.buffers[plan_.report->buffer], plan_.report->offset, sizeof report_,
+                      reinterpret_cast<std::byte*>(report_), sizeof report_});
+  if (timestamps_) riding.push_back(timestamps_->readback(times_));
+  profile_.read_back_bytes = size_of(riding) + size_of(waiting_);
+  riding_ = std::make_unique<RidingReadback>(device_, std::move(riding));
+}
+
+// Before the first step: nothing is reported, and inputs that lie on the device go where the plan wants them.
+void Runner::encode_head(WGPUCommandEncoder encoder) const {
+  if (plan_.report)
+    wgpuCommandEncoderClearBuffer(encoder, executor_.buffers[plan_.report->buffer], plan_.report->offset,
+                                  plan_.report->size);
+  for (const PlanPort& port : plan_.inputs) {
+    const auto found = options_.device_inputs.find(port.name);
+    if (found == options_.device_inputs.end()) continue;
+    const DeviceTensorImpl& source = found->second.impl();
+    encode_copy(encoder, source.port, source.handles(), port, executor_.buffers);
+  }
+}
+
+// After the last one: results that stay on the device, and small readbacks.
+void Runner::encode_tail(WGPUCommandEncoder encoder) const {
+  for (const auto& [port, tensor] : kept_)
+    encode_copy(encoder, *port, executor_.buffers, tensor->port, tensor->handles());
+  if (timestamps_) timestamps_->resolve(encoder);
+  riding_->encode(encoder);
 }
 
 // Where the submission that starts at `begin` ends: after at least one step, and before it is predicted to be too long.
 size_t Runner::next_end(size_t begin, double& predicted) const {
   const double budget = executor_.options.submission_seconds * (begin == 0 ? kFirstSubmission : 1);
-  predicted = device_.pace.seconds(plan_.steps[begin]);
-  size_t end = begin + 1;
-  while (end < plan_.steps.size()) {
+  size_t end = begin;
+  for (predicted = 0; end < plan_.steps.size(); ++end) {
     const double more = device_.pace.seconds(plan_.steps[end]);
-    if (predicted + more > budget) break;
+    if (end > begin && predicted + more > budget) break;
     predicted += more;
-    ++end;
   }
   return end;
 }
@@ -137,11 +202,11 @@ void Runner::encode(WGPUCommandEncoder encoder, size_t begin, size_t end) {
     }
     end_pass();
     if (const auto* copy = std::get_if<Copy>(&plan_.steps[i])) {
-      wgpuCommandEncoderCopyBufferToBuffer(encoder, executor_.buffers[copy->from.buffer].get(), copy->from.offset,
-                                           executor_.buffers[copy->to.buffer].get(), copy->to.offset, copy->from.size);
+      wgpuCommandEncoderCopyBufferToBuffer(encoder, executor_.buffers[copy->from.buffer], copy->from.offset,
+                                           executor_.buffers[copy->to.buffer], copy->to.offset, copy->from.size);
     } else {
       const BufferRange& range = std::get<Clear>(plan_.steps[i]).range;
-      wgpuCommandEncoderClearBuffer(encoder, executor_.buffers[range.buffer].get(), range.offset, range.size);
+      wgpuCommandEncoderClearBuffer(encoder, executor_.buffers[range.buffer], range.offset, range.size);
     }
   }
   end_pass();
@@ -149,9 +214,11 @@ void Runner::encode(WGPUCommandEncoder encoder, size_t begin, size_t end) {
 
 void Runner::submit(size_t begin, size_t end, double predicted) {
   auto encoder = create_encoder(device_);
+  if (begin == 0) encode_head(encoder.get());
   encode(encoder.get(), begin, end);
-  if (end == plan_.steps.size() && timestamps_) timestamps_->resolve(encoder.get());
+  if (end == plan_.steps.size()) encode_tail(encoder.get());
   device_.submit(std::move(encoder));
+  submitted_ = end;
   flying_.push_back({end, device_.work_done(), predicted, Clock::now()});
   ++profile_.submissions;
 }
@@ -159,7 +226,8 @@ void Runner::submit(size_t begin, size_t end, double predicted) {
 void Runner::await_first() {
   const Submission submission = flying_.front();
   flying_.pop_front();
-  const std::string& label = label_of(plan_.steps[submission.end - 1]);
+  static const std::string none = "nothing";
+  const std::string& label = submission.end > 0 ? label_of(plan_.steps[submission.end - 1]) : none;
   device_.wait_for(submission.done);
   const auto now = Clock::now();
   device_.pace.observe(submission.predicted, seconds_between(std::max(last_done_, submission.submitted), now));
@@ -179,20 +247,28 @@ void Runner::stop_if_cancelled(bool wanted) {
 void Runner::run_steps() {
   last_done_ = Clock::now();
   stop_if_cancelled(false);
-  for (size_t begin = 0; begin < plan_.steps.size();) {
+  do {
     if (flying_.size() == kInFlight) await_first();
     stop_if_cancelled(false);
     double predicted = 0;
-    const size_t end = next_end(begin, predicted);
-    submit(begin, end, predicted);
-    begin = end;
-  }
+    const size_t end = next_end(submitted_, predicted);
+    submit(submitted_, end, predicted);
+  } while (submitted_ < plan_.steps.size());
   while (!flying_.empty()) await_first();
+}
+
+void Runner::read_results() {
+  riding_->land();
+  device_.check("reading back the results");
+  check_report(plan_, report_);
+  read_back(device_, waiting_);
+  device_.check("reading back the results");
+  for (const auto& [port, tensor] : kept_) result_.kept.emplace(port->name, DeviceTensor(tensor));
 }
 
 void Runner::finish_profile() {
   if (!timestamps_) return;
-  const std::vector<uint64_t> times = timestamps_->read(device_);
+  const std::vector<uint64_t>& times = times_;
   const uint64_t first = times.front();
   // A driver that loses or reorders timestamps must not give a huge difference.
   const auto since_first = [&](uint64_t t) { return t > first ? t - first : 0; };
@@ -211,56 +287,42 @@ void Runner::finish_profile() {
   }
 }
 
-void check_input(const PlanPort& port, const Tensor& tensor) {
-  if (tensor.dtype != port.dtype || tensor.shape != port.shape)
-    fail(ErrorCode::InvalidInput, port.name, "the plan takes ", to_string(port.dtype), to_string(port.shape),
-         ", the input is ", to_string(tensor.dtype), to_string(tensor.shape));
-  if (tensor.data.size() != static_cast<uint64_t>(element_count(tensor.shape)) * byte_size(tensor.dtype))
-    fail(ErrorCode::InvalidInput, port.name, "the input has ", tensor.data.size(),
-         " bytes, which do not fit its shape");
-}
-
-void check_inputs(const Plan& plan, const std::map<std::string, Tensor>& inputs) {
-  for (const PlanPort& port : plan.inputs) {
-    const auto found = inputs.find(port.name);
-    if (found == inputs.end()) fail(ErrorCode::InvalidInput, port.name, "this input is missing");
-    check_input(port, found->second);
-  }
-  for (const auto& input : inputs) {
-    const auto is_it = [&](const PlanPort& port) { return port.name == input.first; };
-    if (std::none_of(plan.inputs.begin(), plan.inputs.end(), is_it))
-      fail(ErrorCode::InvalidInput, input.first, "the plan has no such input");
-  }
-}
-
-void upload_inputs(ExecutorImpl& executor, const std::map<std::string, Tensor>& inputs) {
-  for (const PlanPort& port : executor.plan->inputs) {
-    const std::vector<std::byte>& data = inputs.at(port.name).data;
-    for (const Piece& piece : port.pieces) {
-      const uint64_t given = piece.host_offset < data.size() ? data.size() - piece.host_offset : 0;
-      upload(*executor.device, executor.buffers[piece.range.buffer].get(), piece.range.offset, piece.range.size,
-             given ? data.data() + piece.host_offset : nullptr, std::min(given, piece.range.size));
-    }
-  }
-}
-
-void add_readbacks(ExecutorImpl& executor, const std::vector<PlanPort>& ports, std::map<std::string, Tensor>& outputs,
-                   std::vector<Readback>& readbacks) {
-  for (const PlanPort& port : ports) {
-    Tensor& tensor = outputs[port.name] = Tensor(port.dtype, port.shape);
-    for (const Piece& piece : port.pieces) {
-      if (piece.host_offset >= tensor.data.size()) continue;
-      readbacks.push_back({executor.buffers[piece.range.buffer].get(), piece.range.offset, piece.range.size,
-                           tensor.data.data() + piece.host_offset,
-                           std::min<uint64_t>(piece.range.size, tensor.data.size() - piece.host_offset)});
-    }
-  }
+// The error of a run with what it did to states.
+Error with_states(const Error& error, bool changed) {
+  if (!changed) return error;
+  return Error(error.code(), cat(error.what(), "; states may have changed"), error.hints(), true);
 }
 
 }  // namespace
 
+void ExecutorImpl::upload_inputs(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options,
+                                 Profile& profile) {
+  for (const PlanPort& port : plan->inputs) {
+    const auto found = inputs.find(port.name);
+    if (found == inputs.end()) continue;  // it lies on the device
+    const std::vector<std::byte>& data = found->second.data;
+    for (const Piece& piece : port.pieces) {
+      const uint64_t given = piece.host_offset < data.size() ? data.size() - piece.host_offset : 0;
+      upload(*device, buffers[piece.range.buffer], piece.range.offset, piece.range.size,
+             given ? data.data() + piece.host_offset : nullptr, std::min(given, piece.range.size));
+      profile.uploaded_bytes += piece.range.size;
+    }
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (plan->buffers[i].kind != BufferKind::Arguments) continue;
+    const std::vector<std::byte> bytes = argument_bytes(*plan, run_options.arguments, plan->buffers[i].size);
+    upload(*device, buffers[i], 0, bytes.size(), bytes.data(), bytes.size());
+    profile.uploaded_bytes += bytes.size();
+  }
+}
+
 RunResult ExecutorImpl::run(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options) {
-  check_inputs(*plan, inputs);
+  const ChosenPorts ports = check_run(*plan, inputs, run_options);
+  for (const auto& [name, tensor] : run_options.device_inputs)
+    if (tensor.impl().device != device) fail(ErrorCode::InvalidInput, name, "lies on another device");
+  std::optional<MemoryImpl::Turn> turn;
+  if (!plan->states.empty()) turn.emplace(*memory.impl(), /*run=*/true);
+  for (const PlanState& state : plan->states) memory.impl()->check_defined({state.name});
   device->check("starting a run");
   RunResult result;
   Profile& profile = result.profile;
@@ -272,19 +334,18 @@ RunResult ExecutorImpl::run(const std::map<std::string, Tensor>& inputs, const R
     profile.stages.push_back({name, begin, now_ns()});
   };
 
-  Runner runner(*this, run_options, profile);
-  stage("upload", [&] { upload_inputs(*this, inputs); });
-  stage("run", [&] { runner.run_steps(); });
-  profile.gpu_begin_ns = profile.stages.back().begin_ns;
-  profile.gpu_seconds = static_cast<double>(profile.stages.back().end_ns - profile.stages.back().begin_ns) * 1e-9;
-  stage("readback", [&] {
-    std::vector<Readback> readbacks;
-    add_readbacks(*this, plan->outputs, result.outputs, readbacks);
-    if (run_options.captures) add_readbacks(*this, plan->captures, result.outputs, readbacks);
-    read_back(*device, readbacks);
-  });
+  Runner runner(*this, run_options, ports, result);
+  try {
+    stage("upload", [&] { upload_inputs(inputs, run_options, profile); });
+    stage("run", [&] { runner.run_steps(); });
+    profile.gpu_begin_ns = profile.stages.back().begin_ns;
+    profile.gpu_seconds = static_cast<double>(profile.stages.back().end_ns - profile.stages.back().begin_ns) * 1e-9;
+    stage("readback", [&] { runner.read_results(); });
+  } catch (const Error& error) {
+    if (runner.state_changed()) memory.impl()->set_defined(writes.names, false);
+    throw with_states(error, runner.state_changed());
+  }
   runner.finish_profile();
-  device->check("reading back the results");
   profile.wall_seconds = seconds_between(start, Clock::now());
   return result;
 }

@@ -90,6 +90,12 @@ void land(Flight& flight) {
   flight.lease->unmap();
 }
 
+void encode(WGPUCommandEncoder encoder, const Flight& flight) {
+  for (const Part& part : flight.parts)
+    wgpuCommandEncoderCopyBufferToBuffer(encoder, part.range->buffer, part.range->offset + part.at,
+                                         flight.lease->buffer(), part.staging_at, part.size);
+}
+
 // Cuts the ranges into loads of at most `capacity` bytes.
 std::vector<std::vector<Part>> make_loads(const std::vector<Readback>& ranges, uint64_t capacity) {
   std::vector<std::vector<Part>> loads;
@@ -127,7 +133,10 @@ StagingBuffer StagingPool::take(DeviceImpl& device, bool upload, uint64_t size) 
       free.erase(found);
       return staging;
     }
-    if (!free.empty()) free.erase(free.begin());  // too small; a larger one takes its place
+    if (!free.empty()) {  // too small; a larger one takes its place
+      bytes_ -= free.front().size;
+      free.erase(free.begin());
+    }
   }
   const WGPUBufferUsage usage =
       upload ? WGPUBufferUsage_MapWrite | WGPUBufferUsage_CopySrc : WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst;
@@ -135,20 +144,23 @@ StagingBuffer StagingPool::take(DeviceImpl& device, bool upload, uint64_t size) 
   staging.buffer = device.create_buffer(upload ? "staging for uploads" : "staging for readback", size, usage, upload);
   staging.size = size;
   staging.mapped = upload;
+  const std::lock_guard lock(mutex_);
+  bytes_ += size;
+  most_bytes_ = std::max(most_bytes_, bytes_);
   return staging;
 }
 
 void StagingPool::give_back(bool upload, StagingBuffer&& staging) {
   const std::lock_guard lock(mutex_);
-  if (free_[upload].size() < kKept) free_[upload].push_back(std::move(staging));
+  if (free_[upload].size() < kKept)
+    free_[upload].push_back(std::move(staging));
+  else
+    bytes_ -= staging.size;
 }
 
-uint64_t StagingPool::bytes() const {
+uint64_t StagingPool::most_bytes() const {
   const std::lock_guard lock(mutex_);
-  uint64_t bytes = 0;
-  for (const auto& free : free_)
-    for (const StagingBuffer& staging : free) bytes += staging.size;
-  return bytes;
+  return most_bytes_;
 }
 
 void StagingPool::clear() {
@@ -200,13 +212,36 @@ void read_back(DeviceImpl& device, const std::vector<Readback>& ranges) {
     }
     Flight flight{std::make_unique<Lease>(device, false, capacity), std::move(parts)};
     auto encoder = create_encoder(device);
-    for (const Part& part : flight.parts)
-      wgpuCommandEncoderCopyBufferToBuffer(encoder.get(), part.range->buffer, part.range->offset + part.at,
-                                           flight.lease->buffer(), part.staging_at, part.size);
+    encode(encoder.get(), flight);
     device.submit(std::move(encoder));
     flights.push_back(std::move(flight));
   }
   for (Flight& flight : flights) land(flight);
+}
+
+struct RidingReadback::Load {
+  Flight flight;
+};
+
+RidingReadback::RidingReadback(DeviceImpl& device, std::vector<Readback> ranges)
+    : device_(device), ranges_(std::move(ranges)) {
+  uint64_t total = 0;
+  for (const Readback& range : ranges_) total += range.size;
+  if (total == 0) return;
+  const uint64_t capacity = staging_size(total);
+  load_ = std::make_unique<Load>();
+  load_->flight = {std::make_unique<Lease>(device_, false, capacity), std::move(make_loads(ranges_, capacity).front())};
+}
+
+RidingReadback::~RidingReadback() = default;
+
+void RidingReadback::encode(WGPUCommandEncoder encoder) {
+  if (load_) gyrus::encode(encoder, load_->flight);
+}
+
+void RidingReadback::land() {
+  if (load_) gyrus::land(load_->flight);
+  load_.reset();
 }
 
 }  // namespace gyrus

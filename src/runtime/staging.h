@@ -1,10 +1,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
-#include "runtime/handles.h"
+#include "runtime/buffer.h"
 
 // Transfers between host memory and device buffers, in chunks through a few reused staging buffers.
 
@@ -16,7 +17,7 @@ constexpr uint64_t kStagingChunk = 16u << 20;  // bytes; two are in use by one t
 
 // A host-visible buffer.
 struct StagingBuffer {
-  Handle<WGPUBuffer> buffer;
+  Buffer buffer;
   uint64_t size = 0;    // bytes
   bool mapped = false;  // true after creation for uploads
 };
@@ -26,12 +27,14 @@ class StagingPool {
  public:
   StagingBuffer take(DeviceImpl& device, bool upload, uint64_t size);
   void give_back(bool upload, StagingBuffer&& staging);
-  uint64_t bytes() const;
+  uint64_t most_bytes() const;  // held at one time, waiting or in use
   void clear();
 
  private:
   mutable std::mutex mutex_;
   std::vector<StagingBuffer> free_[2];  // [upload]
+  uint64_t bytes_ = 0;                  // waiting or in use
+  uint64_t most_bytes_ = 0;
 };
 
 // Writes `size` bytes to the buffer, a multiple of 4 of which only the first `given` are taken from `data`; the rest
@@ -50,5 +53,22 @@ struct Readback {
 
 // Reads the ranges after everything submitted so far.
 void read_back(DeviceImpl& device, const std::vector<Readback>& ranges);
+
+constexpr uint64_t kRidingBytes = 1u << 20;  // that a submission takes back beside its own work
+
+// Ranges of at most kRidingBytes together, copied by a submission that is made anyway.
+class RidingReadback {
+ public:
+  RidingReadback(DeviceImpl& device, std::vector<Readback> ranges);
+  ~RidingReadback();
+  void encode(WGPUCommandEncoder encoder);  // the copies, at the end of the submission
+  void land();                              // waits for them and fills the ranges
+
+ private:
+  struct Load;
+  DeviceImpl& device_;
+  std::vector<Readback> ranges_;
+  std::unique_ptr<Load> load_;  // none where there is nothing to read
+};
 
 }  // namespace gyrus

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/staging.h"
-
 namespace gyrus {
 namespace {
 constexpr uint32_t kSetSize = 4096;  // the most queries that a set may have
@@ -37,11 +35,10 @@ void Timestamps::resolve(WGPUCommandEncoder encoder) const {
                                       resolved_.get(), uint64_t{8} * at);
 }
 
-std::vector<uint64_t> Timestamps::read(DeviceImpl& device) const {
-  std::vector<uint64_t> values(count_);
+Readback Timestamps::readback(std::vector<uint64_t>& values) const {
+  values.resize(count_);
   const uint64_t bytes = uint64_t{8} * count_;
-  read_back(device, {{resolved_.get(), 0, bytes, reinterpret_cast<std::byte*>(values.data()), bytes}});
-  return values;
+  return {resolved_.get(), 0, bytes, reinterpret_cast<std::byte*>(values.data()), bytes};
 }
 
 }  // namespace gyrus

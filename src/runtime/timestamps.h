@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/device_impl.h"
+#include "runtime/staging.h"
 
 namespace gyrus {
 
@@ -16,14 +17,15 @@ class Timestamps {
   WGPUPassTimestampWrites writes(uint32_t begin, uint32_t end) const;
   // Copies the values to where read() takes them from.
   void resolve(WGPUCommandEncoder encoder) const;
-  std::vector<uint64_t> read(DeviceImpl& device) const;  // nanoseconds
+  // What reads them into `values`, in nanoseconds, after the submission that resolved them.
+  Readback readback(std::vector<uint64_t>& values) const;
 
   static constexpr uint32_t kNone = WGPU_QUERY_SET_INDEX_UNDEFINED;
 
  private:
   uint32_t count_;
   std::vector<Handle<WGPUQuerySet>> sets_;
-  Handle<WGPUBuffer> resolved_;
+  Buffer resolved_;
 };
 
 }  // namespace gyrus

@@ -667,6 +667,7 @@ void const* wgpuBufferGetConstMappedRange(WGPUBuffer buffer, size_t offset, size
 void* wgpuBufferGetMappedRange(WGPUBuffer buffer, size_t offset, size_t size);
 WGPUFuture wgpuBufferMapAsync(WGPUBuffer buffer, WGPUMapMode mode, size_t offset, size_t size,
                               WGPUBufferMapCallbackInfo callbackInfo);
+uint64_t wgpuBufferGetSize(WGPUBuffer buffer);
 void wgpuBufferUnmap(WGPUBuffer buffer);
 void wgpuBufferRelease(WGPUBuffer buffer);
 void wgpuCommandBufferRelease(WGPUCommandBuffer commandBuffer);
