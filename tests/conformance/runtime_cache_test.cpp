@@ -124,11 +124,14 @@ TEST_F(RuntimeCache, AFolderThatCannotBeMadeIsNoError) {
 
 TEST_F(RuntimeCache, ManyThreadsMayUseIt) {
   BlobCache cache(folder_, 1 << 20);
+  const auto blob_of = [](int key) {
+    return std::string(100 + static_cast<size_t>(key), static_cast<char>('a' + key));
+  };
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&cache, t] {
+    threads.emplace_back([&, t] {
       for (int i = 0; i < 50; ++i) {
-        const std::string key = std::to_string(i % 10), blob(100 + static_cast<size_t>(i % 10), 'z');
+        const std::string key = std::to_string(i % 10), blob = blob_of(i % 10);
         cache.store(key, blob.data(), blob.size());
         std::string found(blob.size(), '\0');
         const size_t size = cache.load(key, found.data(), found.size());
@@ -138,6 +141,8 @@ TEST_F(RuntimeCache, ManyThreadsMayUseIt) {
       }
     });
   for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(cache.hits(), 0u);
+  for (int key = 0; key < 10; ++key) EXPECT_EQ(take(cache, std::to_string(key)), blob_of(key));
 }
 
 TEST_F(RuntimeCache, ASecondDeviceFindsThePipelinesOfTheFirst) {
@@ -157,7 +162,10 @@ TEST_F(RuntimeCache, DamagedPipelinesAreCompiledAgain) {
     damage.seekp(static_cast<std::streamoff>(fs::file_size(file) - 20));
     damage << "damage";
   }
+  const uint64_t hits = blob_cache(folder_).hits(), stores = blob_cache(folder_).stores();
   run_chain();
+  EXPECT_EQ(blob_cache(folder_).hits(), hits) << "something damaged was used";
+  EXPECT_GT(blob_cache(folder_).stores(), stores);
 }
 
 TEST_F(RuntimeCache, TheEnvironmentTurnsItOff) {
