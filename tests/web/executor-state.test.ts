@@ -141,6 +141,8 @@ test("states are written, in parts too, reset, saved and loaded", async () => {
   await rejected(memory.write("weight", value([1, 2, 3, 4])), "invalid-input", /state takes f32\[2,2\], the tensor is f32\[4\]/);
   await rejected(memory.read("weight", { offset: 3, count: 2 }), "invalid-input", /elements 3 to 5 .*the 4 of/);
   await rejected(memory.reset(["none"]), "invalid-input", /there are: weight/);
+  const some = { bias: value([1]), weight: value([0, 0, 0, 0], [2, 2]) };
+  await rejected(memory.write(some), "invalid-input", /\[bias\] there is no such state/);
   const other = writeSafetensors({ weight: value([0, 0, 0, 0], [2, 2]), bias: value([1]) });
   await rejected(memory.load(other), "invalid-input", /\[bias\] there is no such state/);
   await rejected(memory.load(file.subarray(0, 60)), "invalid-input", /cut off/);

@@ -91,9 +91,12 @@ export class Memory {
     return this.#inTurn(() => this.#read(name, range));
   }
 
-  /** Replaces a state, or a range of its elements by a tensor of as many. */
-  write(name: string, value: TensorValue, range?: StateRange): Promise<void> {
-    return this.#inTurn(() => this.#write(name, value, range));
+  /** Replaces a state, or a range of its elements by a tensor of one axis. */
+  write(name: string, value: TensorValue, range?: StateRange): Promise<void>;
+  /** Replaces several; all are checked before the first is written. */
+  write(values: Record<string, TensorValue>): Promise<void>;
+  write(what: string | Record<string, TensorValue>, value?: TensorValue, range?: StateRange): Promise<void> {
+    return this.#inTurn(() => (typeof what === "string" ? this.#write(what, value!, range) : this.#writeAll(what)));
   }
 
   /** Gives states their first contents again: those named, or all. */
@@ -115,11 +118,7 @@ export class Memory {
 
   /** Replaces states by the tensors of a safetensors file; all are checked before the first is written. */
   load(file: Uint8Array): Promise<void> {
-    return this.#inTurn(async () => {
-      const tensors = Object.entries(readSafetensors(file));
-      for (const [name, value] of tensors) checkTensor(name, this.#find(name), value, says);
-      for (const [name, value] of tensors) await this.#write(name, value);
-    });
+    return this.#inTurn(async () => this.#writeAll(readSafetensors(file)));
   }
 
   /** Frees the states, as soon as no executor uses them; twice does no harm. */
@@ -246,6 +245,11 @@ export class Memory {
     await this.#readback.read(reads.map(({ part }) => part));
     for (const { part, skip, at, length } of reads) data.set(part.data.subarray(skip, skip + length), at);
     return { dtype, shape: range ? [range.count] : [...shape], data };
+  }
+
+  async #writeAll(values: Record<string, TensorValue>): Promise<void> {
+    for (const [name, value] of Object.entries(values)) checkTensor(name, this.#find(name), value, says);
+    for (const [name, value] of Object.entries(values)) await this.#write(name, value);
   }
 
   async #write(name: string, value: TensorValue, range?: StateRange): Promise<void> {
