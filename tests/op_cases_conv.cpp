@@ -53,6 +53,28 @@ void add_conv_argmax(std::vector<OpCase>& cases, const ConvSpec& spec) {
       make_case(base, [spec](CaseBuilder& b) { b.output(b.add_node(conv_node(b, spec, "conv_argmax")).front()); }));
 }
 
+// The orders in which kernels read weights; two of each kind differ in one attribute alone.
+void add_arrange(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& name, const Shape& w, int64_t begin, int64_t end, int64_t lanes, int64_t held) {
+    OpCase base;
+    base.name = "arrange_" + name;
+    base.op = "arrange";
+    cases.push_back(make_case(base, [=](CaseBuilder& b) {
+      const std::string kernel = name.substr(0, name.find('0'));
+      const ValueId weight = b.input(w);
+      b.output(b.add("arrange", {weight, b.input({w[0]})},
+                     {{"kernel", kernel}, {"begin", begin}, {"end", end}, {"lanes", lanes}, {"held", held}}));
+    }));
+  };
+  add("direct", {10, 3, 3, 2, 3}, 0, 3, 4, 1);
+  add("direct0_part", {10, 3, 3, 2, 3}, 1, 3, 4, 1);
+  add("direct0_plane", {5, 1, 3, 3}, 0, 2, 1, 1);
+  add("argmax", {6, 5, 1, 1, 1}, 0, 2, 8, 1);
+  add("winograd", {10, 6, 3, 3, 2}, 0, 3, 8, 2);
+  add("winograd0_held", {10, 6, 3, 3, 2}, 0, 3, 8, 3);
+  add("winograd_last", {10, 6, 3, 3, 2}, 0, 3, 8, 2);
+}
+
 void add_ranks(std::vector<OpCase>& cases) {
   add_conv(cases, {"1d", {1, 3, 17}, {5, 3, 3}, {}});
   add_conv(cases, {"1d_k1", {2, 8, 9}, {4, 8, 1}, {}});
@@ -166,6 +188,7 @@ void add_argmax(std::vector<OpCase>& cases) {
 
 void add_conv_cases(std::vector<OpCase>& cases) {
   add_ranks(cases);
+  add_arrange(cases);
   add_channels(cases);
   add_geometry(cases);
   add_groups(cases);

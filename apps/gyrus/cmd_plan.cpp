@@ -38,9 +38,11 @@ const char* kind_name(BufferKind kind) {
   switch (kind) {
     case BufferKind::Storage: return "storage";
     case BufferKind::Weights: return "weights";
-    case BufferKind::Params: break;
+    case BufferKind::Params: return "params";
+    case BufferKind::State: return "state";
+    case BufferKind::Arguments: break;
   }
-  return "params";
+  return "arguments";
 }
 
 void print_buffers(const Plan& plan) {

@@ -31,6 +31,7 @@ struct RefTensor {
 };
 
 struct Elementwise;
+struct IndexMap;
 
 struct OpDef {
   std::string_view name;
@@ -42,6 +43,10 @@ struct OpDef {
   // The slow, readable definition of the op. `outputs` arrive with their shapes set and data sized (zeros).
   void (*reference)(const Node& node, const std::vector<const RefTensor*>& inputs,
                     std::vector<RefTensor>& outputs) = nullptr;
+
+  // Ops that only move elements: one map for each input (ops/index_map.h), for the reference and the kernel alike.
+  std::vector<IndexMap> (*index_maps)(const Node& node, const std::vector<Shape>& inputs,
+                                      const Shape& output) = nullptr;
 
   // Whether a node of this op may carry a body as it stands; null: none may. The body's operands are the raw result of
   // the op (not of "fused", which has none: `body_only`), then the node's inputs beyond the first `own_inputs`.
@@ -69,6 +74,9 @@ struct OpDef {
 const OpDef* find_op(std::string_view name);
 // The op of that name; throws Unsupported where there is none.
 const OpDef& op(std::string_view name);
+// How many of the node's inputs are the op's own, before further operands of its body: as many as the op takes, and
+// behind them `arranged` copies of its weights in the order that the planner wants (ops/arrange.h).
+size_t own_inputs(const Node& node);
 // How many operands the body of the node has.
 size_t body_operands(const Node& node);
 // All ops, in the order of the registry.

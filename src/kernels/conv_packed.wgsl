@@ -7,25 +7,22 @@
 // Quads that are not full are computed only as far as they hold channels (Acc0 …).
 // One thread makes {{v}} voxels, {{wg}} apart, so that neighbouring lanes read neighbouring units.
 {{>elementwise}}
-{{params}}
-{{>group_index}}
-{{bindings}}
-{{#stage}}var<workgroup> stage: array<vec4<f32>, {{stage}}>;
-{{/stage}}
+{{head}}
+{{#stats}}
+{{>statistics}}
+{{/stats}}
 const kWidthIn = {{w_in}};
 const kHeightIn = {{h_in}};
 const kWidthOut = {{w_out}}u;
 const kPlaneOut = {{plane_out}}u;
 const kStrideIn = {{in_stride}};  // units from plane to plane
 const kRow = {{row}}u;  // vec4 of weights for one tap
-{{loads}}
+{{functions}}
 {{#last}}
 fn epilogue(x: vec4<f32>) -> vec4<f32> {
 {{epilogue}}}
 {{/last}}
-@compute @workgroup_size({{wg}})
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {
+{{main}}
   let group = group_index(wid, nwg);
   let first = group * {{group_voxels}}u + lane;
 {{@i=v}}
@@ -38,7 +35,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   let w{{i}} = i32(rest{{i}} % kWidthOut) * {{stride_w}} - i32(P.pad_w);
   let at{{i}} = d{{i}} * kStrideIn + h{{i}} * kWidthIn + w{{i}};
 {{@k=o}}
-{{#first}}  var a{{i}}_{{k}} = cut{{k}}(weights[P.bias + {{k}}u]);
+{{#first}}  var a{{i}}_{{k}} = cut{{k}}(weights[P.weights_shift + P.bias + {{k}}u]);
 {{/first}}{{^first}}  var a{{i}}_{{k}} = cut{{k}}(resume({{k}}u, plane{{i}}, rest{{i}}));
 {{/first}}{{/k}}{{/i}}
 {{#staged}}
@@ -46,7 +43,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     let t1 = min(t0 + P.stage_taps, P.tap_end);
     workgroupBarrier();
     for (var e = lane; e < (t1 - t0) * kRow; e += {{wg}}u) {
-      stage[e] = weights[P.weights + (t0 + e / kRow) * P.weight_stride + e % kRow];
+      stage[e] = weights[P.weights_shift + P.first_weight + (t0 + e / kRow) * P.weight_stride + e % kRow];
     }
     workgroupBarrier();
 {{/staged}}{{^staged}}
@@ -69,7 +66,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{#staged}}
       var s = (t - t0) * kRow;
 {{/staged}}{{^staged}}
-      var s = P.weights + t * P.weight_stride;
+      var s = P.weights_shift + P.first_weight + t * P.weight_stride;
 {{/staged}}
 {{#several}}      for (var q = 0u; q < P.quads; q++) {
 {{/several}}{{^several}}      {
@@ -97,45 +94,20 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     }
   }
 {{#stats}}
-  // Sums are taken from a pivot, the group's first value, so that a mean far from zero does not cost digits.
-  workgroupBarrier();
-  if (lane == 0u) {
 {{@k=o}}
-    stage[{{k}}] = grow{{k}}(a0_{{k}});
-{{/k}}
-  }
-  workgroupBarrier();
-{{@k=o}}
-  let pivot{{k}} = stage[{{k}}];
+  let pivot{{k}} = shared_pivot(lane, grow{{k}}(a0_{{k}}));
   var sum{{k}} = vec4<f32>(0.0);
   var square{{k}} = vec4<f32>(0.0);
+  var count{{k}} = 0.0;
 {{@i=v}}
   if (inside{{i}}) {
     let e = grow{{k}}(a{{i}}_{{k}}) - pivot{{k}};
     sum{{k}} += e;
     square{{k}} += e * e;
+    count{{k}} += 1.0;
   }
-{{/i}}{{/k}}
-  let count = f32(min(P.voxels - group * {{group_voxels}}u, {{group_voxels}}u));
-{{@k=o}}
-  workgroupBarrier();
-  stage[lane] = sum{{k}};
-  stage[lane + {{wg}}u] = square{{k}};
-  workgroupBarrier();
-  for (var half = {{wg}}u / 2u; half > 0u; half /= 2u) {
-    if (lane < half) {
-      stage[lane] += stage[lane + half];
-      stage[lane + {{wg}}u] += stage[lane + half + {{wg}}u];
-    }
-    workgroupBarrier();
-  }
-  if (lane == 0u && group < P.groups) {
-    let mean = stage[0] / count;
-    let row = P.stats + ({{k}}u * P.parts + group) * 3u;
-    stats[row] = pivot{{k}} + mean;
-    stats[row + 1u] = max(stage[{{wg}}u] - stage[0] * mean, vec4<f32>(0.0));
-    stats[row + 2u] = vec4<f32>(count);
-  }
+{{/i}}
+  gather(lane, P.stats + ({{k}}u * P.parts + group) * 3u, group < P.groups, pivot{{k}}, sum{{k}}, square{{k}}, count{{k}});
 {{/k}}
 {{/stats}}
 {{@i=v}}

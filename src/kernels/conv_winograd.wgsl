@@ -9,22 +9,17 @@
 // Weights G g come as rows [kd][kw][input quad][output group] of 6 × 4 × {{o}} vec4 and are staged in workgroup memory;
 // where it pays those of the last point are uniforms, which NVIDIA reads by a way of its own.
 {{>elementwise}}
-{{params}}
-{{>group_index}}
+{{head}}
 struct Row {
   w: array<vec4<f32>, {{staged}}>,
 }
 {{#uniform}}
 struct LastPoint {
-  w: array<vec4<f32>, {{lanes}}>,
+  w: array<vec4<f32>, {{last_lanes}}>,
 }
 {{/uniform}}
-{{bindings}}
-var<workgroup> stage: array<Row, {{stage_rows}}>;
 {{#stats}}
-var<workgroup> sums: array<vec4<f32>, {{wg}}>;
-var<workgroup> squares: array<vec4<f32>, {{wg}}>;
-var<workgroup> counts: array<f32, {{wg}}>;
+{{>statistics}}
 {{/stats}}
 const kWidthIn = {{w_in}};
 const kHeightIn = {{h_in}};
@@ -36,14 +31,12 @@ const kGroups = {{out_groups}}u;
 const kDilation = {{dilation_h}};  // along H; a constant, so that rows are constant distances apart
 const kRowOut = {{dilation_h}}u * {{w_out}}u;
 const kRowStep = {{dilation_h}}u * {{w_in}}u;
-{{loads}}
+{{functions}}
 {{#last}}
 fn epilogue(x: vec4<f32>) -> vec4<f32> {
 {{epilogue}}}
 {{/last}}
-@compute @workgroup_size({{wg}})
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {
+{{main}}
   let folded = group_index(wid, nwg);
   let group = folded / kGroups;
   let og = folded % kGroups;
@@ -84,7 +77,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     for (var e = lane; e < {{taps_w}}u * {{quads}}u * {{staged}}u; e += {{wg}}u) {
       let at = e / {{staged}}u;
       let row = ((kd * {{taps_w}}u + at / {{quads}}u) * P.all_quads + P.first_quad + at % {{quads}}u) * kGroups + og;
-      stage[at].w[e % {{staged}}u] = weights[row * {{row}}u + e % {{staged}}u];
+      stage[at].w[e % {{staged}}u] = weights[P.weights_shift + row * {{row}}u + e % {{staged}}u];
     }
     workgroupBarrier();
 {{/stage_all}}
@@ -113,7 +106,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
         workgroupBarrier();
         for (var e = lane; e < (q1 - q0) * {{staged}}u; e += {{wg}}u) {
           let row = first_row + e / {{staged}}u * kGroups;
-          stage[e / {{staged}}u].w[e % {{staged}}u] = weights[row * {{row}}u + e % {{staged}}u];
+          stage[e / {{staged}}u].w[e % {{staged}}u] = weights[P.weights_shift + row * {{row}}u + e % {{staged}}u];
         }
         workgroupBarrier();
 {{/stage_all}}
@@ -122,14 +115,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
 {{/exact}}
         for (var q = q0; q < min(q1, {{full_quads}}u); q++) {
 {{>conv_winograd_points}}
-{{products}}
+{{>conv_winograd_products lanes=4}}
         }
 {{#tail}}
         // The last quad of input channels is not full.
         if (q1 == {{quads}}u) {
           const q = {{quads}}u - 1u;
 {{>conv_winograd_points}}
-{{tail_products}}
+{{>conv_winograd_products lanes=tail}}
         }
 {{/tail}}
 {{#exact}}
@@ -141,14 +134,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   }
 {{/b}}
   let first_voxel = h * kWidthOut + w;
-{{#stats}}
-  let lead = lane == 0u && folded < P.groups;
-{{/stats}}
 {{@k=o}}
   {
     let quad = og * {{o}}u + {{k}}u;
 {{#first}}
-    let start = weights[P.bias + quad];
+    let start = weights[P.weights_shift + P.bias + quad];
 {{/first}}
 {{@t=tiles}}
 {{#first}}
@@ -174,13 +164,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     let inside{{t}}_{{j}} = ours && h + (4u * {{t}}u + {{j}}u) * u32(kDilation) < kHeightOut;
 {{/j}}{{/t}}
 {{#stats}}
-    // Sums are taken from a pivot, the group's first value, so that a mean far from zero does not cost digits.
-    workgroupBarrier();
-    if (lead) {
-      sums[0] = y0_0;
-    }
-    workgroupBarrier();
-    let pivot = sums[0];
+    let pivot = shared_pivot(lane, y0_0);
     var sum = vec4<f32>(0.0);
     var square = vec4<f32>(0.0);
     var count = 0.0;
@@ -192,26 +176,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
       count += 1.0;
     }
 {{/j}}{{/t}}
-    workgroupBarrier();
-    sums[lane] = sum;
-    squares[lane] = square;
-    counts[lane] = count;
-    workgroupBarrier();
-    for (var half = {{wg}}u / 2u; half > 0u; half /= 2u) {
-      if (lane < half) {
-        sums[lane] += sums[lane + half];
-        squares[lane] += squares[lane + half];
-        counts[lane] += counts[lane + half];
-      }
-      workgroupBarrier();
-    }
-    if (lead && quad < P.out_quads) {
-      let mean = sums[0] / max(counts[0], 1.0);
-      let row = P.stats + (quad * P.parts + group) * 3u;
-      stats[row] = pivot + mean;
-      stats[row + 1u] = max(squares[0] - sums[0] * mean, vec4<f32>(0.0));
-      stats[row + 2u] = vec4<f32>(counts[0]);
-    }
+    gather(lane, P.stats + (quad * P.parts + group) * 3u, folded < P.groups && quad < P.out_quads, pivot, sum, square, count);
 {{/stats}}
     if (quad < P.out_quads) {
 {{@t=tiles}}{{@j=4}}

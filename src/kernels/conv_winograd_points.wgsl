@@ -1,22 +1,22 @@
 // conv_winograd_points.wgsl: part of conv_winograd; t0_0 …, quad q of the rows of the input at the six points of each run.
           let at = u32(base) + q * kPlaneIn;
-          var first = {{zero}};
+          var first = {{raw}}();
           if (first_ok) {
-            first = in{{b}}[at + P.in{{b}}_shift];
+            first = in{{b}}[at + P.in{{b}}_at];
           }
 {{@r=voxels}}
 {{#exact}}
-          let inner{{r}} = in{{b}}[at + P.in{{b}}_shift + ({{r}}u + 1u) * kRowStep];
+          let inner{{r}} = in{{b}}[at + P.in{{b}}_at + ({{r}}u + 1u) * kRowStep];
 {{/exact}}{{^exact}}
-          var inner{{r}} = {{zero}};
+          var inner{{r}} = {{raw}}();
           if (ok{{r}}) {
-            inner{{r}} = in{{b}}[at + P.in{{b}}_shift + ({{r}}u + 1u) * kRowStep];
+            inner{{r}} = in{{b}}[at + P.in{{b}}_at + ({{r}}u + 1u) * kRowStep];
           }
 {{/exact}}
 {{/r}}
-          var last = {{zero}};
+          var last = {{raw}}();
           if (last_ok) {
-            last = in{{b}}[at + P.in{{b}}_shift + ({{voxels}}u + 1u) * kRowStep];
+            last = in{{b}}[at + P.in{{b}}_at + ({{voxels}}u + 1u) * kRowStep];
           }
 {{unpack}}
 {{@t=tiles}}

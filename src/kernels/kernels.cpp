@@ -95,6 +95,20 @@ void expand_loop(const std::string& loop, std::string_view& rest, const KernelVa
   }
 }
 
+// {{>file}} or {{>file name=value}}
+void expand_include(const std::string& include, const KernelVars& vars, size_t depth, std::string& out) {
+  const size_t space = include.find(' ');
+  if (space == std::string::npos) return expand(kernel_text(include), vars, depth + 1, out);
+  const size_t equals = include.find('=', space);
+  if (equals == std::string::npos)
+    fail(ErrorCode::InvalidGraph, "kernel", "the include '", include, "' sets nothing; expected name=value");
+  KernelVars inside = vars;
+  const std::string value = include.substr(equals + 1);
+  const bool literal = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+  inside[include.substr(space + 1, equals - space - 1)] = literal ? value : value_of(value, vars);
+  expand(kernel_text(include.substr(0, space)), inside, depth + 1, out);
+}
+
 void expand(std::string_view rest, const KernelVars& vars, size_t depth, std::string& out) {
   if (depth > kMostIncludes) fail(ErrorCode::InvalidGraph, "kernel", "kernel files include each other in a circle");
   while (const std::optional<Tag> tag = next_tag(rest)) {
@@ -102,7 +116,7 @@ void expand(std::string_view rest, const KernelVars& vars, size_t depth, std::st
     rest = tag->rest;
     const std::string name(tag->inner.substr(1));
     switch (tag->inner[0]) {
-      case '>': expand(kernel_text(name), vars, depth + 1, out); break;
+      case '>': expand_include(name, vars, depth, out); break;
       case '@': expand_loop(name, rest, vars, depth, out); break;
       case '#':
       case '^': {

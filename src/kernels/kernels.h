@@ -7,6 +7,7 @@
 // Kernel texts and the small template language that fills them. A template holds
 //   {{name}}                      the value of a variable, or the number of a loop
 //   {{>file}}                     another kernel file, expanded with the same variables
+//   {{>file name=value}}          the same with one set: to a number, or to the value of another
 //   {{#name}} … {{/name}}         kept where the variable is set, not empty and not "0"
 //   {{^name}} … {{/name}}         kept where it is not
 //   {{@i=count}} … {{/i}}         repeated with i = 0 … count-1; count is a variable, a number or a loop's number

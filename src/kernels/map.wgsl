@@ -1,15 +1,11 @@
-// map.wgsl: {{name}}. out[o] = element(o) over a plain result; one thread makes one 4-byte word of it.
+// map.wgsl: {{title}}. out[o] = element(o) over a plain result; one thread makes one 4-byte word of it.
 // Elements outside [P.begin, P.end) and those whose sources lie outside the bound windows keep their old value.
 {{>elementwise}}
-{{params}}
-{{>group_index}}
-{{bindings}}
+{{head}}
 var<private> covered: bool;
 
 {{functions}}
-@compute @workgroup_size({{wg}})
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {
+{{main}}
   let index = group_index(wid, nwg) * {{wg}}u + lane;
   if (index >= P.words) {
     return;

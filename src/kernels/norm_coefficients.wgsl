@@ -1,17 +1,8 @@
 // norm_coefficients.wgsl: per quad of channels the rows mean, gamma/sqrt(var+eps), beta, for y = (x-mean)*scale+beta.
 // statistics [N][C][2] (mean, variance of each channel, equal counts) are merged over the channels of a group.
 // One thread a quad. affine: gamma [C], then beta [C].
-{{params}}
-{{>group_index}}
-@group(0) @binding(1) var<storage, read> statistics: array<f32>;
-{{#affine}}@group(0) @binding(2) var<storage, read> gamma: array<f32>;
-@group(0) @binding(3) var<storage, read> beta: array<f32>;
-@group(0) @binding(4) var<storage, read_write> rows: array<vec4<f32>>;
-{{/affine}}{{^affine}}@group(0) @binding(2) var<storage, read_write> rows: array<vec4<f32>>;
-{{/affine}}
-@compute @workgroup_size({{wg}})
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {
+{{head}}
+{{main}}
   let slab = group_index(wid, nwg) * {{wg}}u + lane;
   if (slab >= P.slabs) {
     return;
@@ -26,7 +17,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
       break;
     }
     let first = channel / P.group_channels * P.group_channels;
-    let base = (image * P.channels + first) * 2u;
+    let base = (image * P.channels + first) * 2u + P.statistics_shift;
     var mean = 0.0;
     for (var c = 0u; c < P.group_channels; c++) {
       mean += statistics[base + c * 2u];
@@ -41,11 +32,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     mean4[l] = mean;
     scale4[l] = 1.0 / sqrt(variance + bitcast<f32>(P.eps));
 {{#affine}}
-    scale4[l] *= gamma[P.gamma_skip + channel];
-    beta4[l] = beta[P.beta_skip + channel];
+    scale4[l] *= gamma[P.gamma_shift + channel];
+    beta4[l] = beta[P.beta_shift + channel];
 {{/affine}}
   }
-  rows[slab * 3u] = mean4;
-  rows[slab * 3u + 1u] = scale4;
-  rows[slab * 3u + 2u] = beta4;
+  rows[P.rows_shift + slab * 3u] = mean4;
+  rows[P.rows_shift + slab * 3u + 1u] = scale4;
+  rows[P.rows_shift + slab * 3u + 2u] = beta4;
 }

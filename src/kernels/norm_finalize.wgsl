@@ -1,18 +1,8 @@
 // norm_finalize.wgsl: merges the pieces of every quad of channels into mean and variance, statistics [C][2] of f32.
 // One workgroup a quad: every lane merges its share of the pieces in order, then the lanes merge in a tree
 // (Chan, Golub and LeVeque's pairwise update of mean and squared deviations).
-{{params}}
-{{>group_index}}
-@group(0) @binding(1) var<storage, read> partials: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> statistics: array<f32>;
-
-var<workgroup> means: array<vec4<f32>, {{wg}}>;
-var<workgroup> squares: array<vec4<f32>, {{wg}}>;
-var<workgroup> counts: array<f32, {{wg}}>;
-
-@compute @workgroup_size({{wg}})
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {
+{{head}}
+{{main}}
   let slab = group_index(wid, nwg);
   let row = min(slab, P.groups - 1u) * P.parts * 3u;
   var mean = vec4<f32>(0.0);
@@ -43,7 +33,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   }
   let channel = slab * 4u + lane;
   if (lane < 4u && slab < P.groups && channel < P.channels) {
-    let at = P.out_skip + channel * 2u;
+    let at = P.first + P.statistics_shift + channel * 2u;
     statistics[at] = means[0][lane];
     statistics[at + 1u] = squares[0][lane] / counts[0];
   }

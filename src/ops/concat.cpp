@@ -1,6 +1,7 @@
 #include "ops/concat.h"
 
 #include "ops/common.h"
+#include "ops/index_map.h"
 
 namespace gyrus {
 namespace {
@@ -22,17 +23,21 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   return {{common_dtype(node, inputs), shape, Layout::Plain}};
 }
 
-void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
-  RefTensor& out = outputs[0];
-  const size_t axis = checked_axis(node, node.attrs.integer("axis"), out.shape.size());
-  const std::vector<int64_t> strides = strides_of(out.shape);
-  int64_t first = 0;
-  for (const RefTensor* input : inputs) {
-    const double* in = input->data.data();
-    walk(input->shape, {strides}, {first},
-         [&](const std::vector<int64_t>& at) { out.data[static_cast<size_t>(at[0])] = *in++; });
-    first += input->shape[axis] * strides[axis];
+std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inputs, const Shape& output) {
+  const size_t axis = checked_axis(node, node.attrs.integer("axis"), output.size());
+  std::vector<IndexMap> maps;
+  int64_t start = 0;
+  for (const Shape& shape : inputs) {
+    IndexMap map;
+    map.strides = strides_of(shape);
+    map.offset = -start * map.strides[axis];
+    map.lo.assign(output.size(), 0);
+    map.hi = output;
+    map.lo[axis] = start;
+    map.hi[axis] = start += shape[axis];
+    maps.push_back(map);
   }
+  return maps;
 }
 
 }  // namespace
@@ -41,7 +46,8 @@ const OpDef kConcat = {
     .name = "concat",
     .family = KernelFamily::Movement,
     .infer = infer,
-    .reference = reference,
+    .reference = mapped_reference,
+    .index_maps = index_maps,
     .flops = no_flops,
 };
 

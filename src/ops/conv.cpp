@@ -60,10 +60,12 @@ Shape result_shape(const Node& node, const std::vector<TensorType>& inputs) {
 }
 
 std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node_with_body(node, inputs, 2, 3, {"stride", "dilation", "pads", "groups", "stats"});
+  check_node_with_body(node, inputs, 2, own_inputs(node), {"stride", "dilation", "pads", "groups", "stats", "arranged", "uniforms"});
   const TensorType raw{inputs[0].dtype, result_shape(node, inputs), Layout::Plain};
   const int64_t stats = node.attrs.integer("stats", 0);
   if (stats != 0 && stats != 1) fail(ErrorCode::InvalidGraph, node.op, "stats is ", stats, ", expected 0 or 1");
+  if (stats == 1 && node.attrs.integer("groups", 1) != 1)
+    fail(ErrorCode::Unsupported, node.op, "gives no statistics of channels in groups; use norm_stats behind it");
   if (stats == 0) return infer_behind(node, raw, inputs);
   if (!node.body.empty())
     fail(ErrorCode::InvalidGraph, node.op,
@@ -73,7 +75,7 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
 }
 
 std::vector<TensorType> infer_argmax(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 2, 3, {"stride", "dilation", "pads", "groups", "dtype"});
+  check_node(node, inputs, 2, own_inputs(node), {"stride", "dilation", "pads", "groups", "dtype", "arranged", "uniforms"});
   Shape shape = result_shape(node, inputs);
   const DType dtype = conv_attrs(node, shape.size() - 2).argmax;
   if (dtype == DType::U8 && shape[1] > 256)
@@ -234,6 +236,7 @@ const OpDef kConvArgmax = {
     .family = KernelFamily::ConvArgmax,
     .infer = infer_argmax,
     .reference = reference_argmax,
+    .own_inputs = 3,
     .decompose = decompose_argmax,
     .flops = argmax_flops,
 };

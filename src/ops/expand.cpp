@@ -1,6 +1,7 @@
 #include "ops/expand.h"
 
 #include "ops/common.h"
+#include "ops/index_map.h"
 
 namespace gyrus {
 namespace {
@@ -17,11 +18,10 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   return {{inputs[0].dtype, shape, Layout::Plain}};
 }
 
-void reference(const Node&, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
-  const std::vector<int64_t> strides = broadcast_strides(inputs[0]->shape, outputs[0].shape);
-  double* out = outputs[0].data.data();
-  walk(outputs[0].shape, {strides}, {0},
-       [&](const std::vector<int64_t>& at) { *out++ = inputs[0]->data[static_cast<size_t>(at[0])]; });
+std::vector<IndexMap> index_maps(const Node&, const std::vector<Shape>& inputs, const Shape& output) {
+  IndexMap map;
+  map.strides = broadcast_strides(inputs[0], output);
+  return {map};
 }
 
 }  // namespace
@@ -30,7 +30,8 @@ const OpDef kExpand = {
     .name = "expand",
     .family = KernelFamily::Movement,
     .infer = infer,
-    .reference = reference,
+    .reference = mapped_reference,
+    .index_maps = index_maps,
     .flops = no_flops,
 };
 

@@ -60,10 +60,13 @@ std::vector<TensorType> result_types(const Node& node, size_t operands, const st
 
 }  // namespace
 
+size_t own_inputs(const Node& node) {
+  return op(node.op).own_inputs + static_cast<size_t>(node.attrs.integer("arranged", 0));
+}
+
 size_t body_operands(const Node& node) {
-  const OpDef& def = op(node.op);
-  const size_t further = node.inputs.size() - std::min(def.own_inputs, node.inputs.size());
-  return (def.body_only ? 0 : 1) + further;
+  const size_t further = node.inputs.size() - std::min(own_inputs(node), node.inputs.size());
+  return (op(node.op).body_only ? 0 : 1) + further;
 }
 
 std::vector<TensorType> infer_body(const Node& node, const std::vector<TensorType>& operands) {
@@ -81,9 +84,8 @@ std::vector<TensorType> infer_body(const Node& node, const std::vector<TensorTyp
 }
 
 std::vector<TensorType> infer_behind(const Node& node, const TensorType& raw, const std::vector<TensorType>& inputs) {
-  const OpDef& def = op(node.op);
   std::vector<TensorType> operands = {raw};
-  for (size_t i = def.own_inputs; i < inputs.size(); ++i) {
+  for (size_t i = own_inputs(node); i < inputs.size(); ++i) {
     if (broadcast(node, inputs[i].shape, raw.shape) != raw.shape)
       fail(ErrorCode::InvalidGraph, node.op, "input ", i, " is an operand of the body and is ",
            to_string(inputs[i].shape), ", which does not broadcast to the result ", to_string(raw.shape));
@@ -132,7 +134,7 @@ std::vector<RefTensor> reference_body(const Node& node, std::vector<RefTensor> v
 std::vector<RefTensor> reference_behind(const Node& node, RefTensor raw, const std::vector<const RefTensor*>& inputs) {
   std::vector<RefTensor> operands;
   operands.push_back(std::move(raw));
-  for (size_t i = op(node.op).own_inputs; i < inputs.size(); ++i) operands.push_back(*inputs[i]);
+  for (size_t i = own_inputs(node); i < inputs.size(); ++i) operands.push_back(*inputs[i]);
   return reference_body(node, std::move(operands));
 }
 

@@ -3,6 +3,8 @@
 #include <optional>
 #include <vector>
 
+#include "graph/op.h"
+
 namespace gyrus {
 
 // Where an element of a result comes from: source[offset + Σ strides[a]·c[a]] for coordinates c of the result inside
@@ -14,5 +16,8 @@ struct IndexMap {
   std::vector<int64_t> lo, hi;
   std::optional<double> fill;
 };
+
+// The `reference` of every op that has index maps.
+void mapped_reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs);
 
 }  // namespace gyrus

@@ -5,6 +5,7 @@
 
 #include "ops/cast.h"
 #include "ops/common.h"
+#include "ops/index_map.h"
 
 namespace gyrus {
 namespace {
@@ -20,16 +21,17 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   return {{x.dtype, shape, Layout::Plain}};
 }
 
-void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
-  RefTensor& out = outputs[0];
-  const PadAttrs attrs = pad_attrs(node, out.shape.size());
-  std::fill(out.data.begin(), out.data.end(), attrs.value);
-  const std::vector<int64_t> strides = strides_of(out.shape);
-  int64_t first = 0;
-  for (size_t a = 0; a < strides.size(); ++a) first += attrs.lo[a] * strides[a];
-  const double* in = inputs[0]->data.data();
-  walk(inputs[0]->shape, {strides}, {first},
-       [&](const std::vector<int64_t>& at) { out.data[static_cast<size_t>(at[0])] = *in++; });
+std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inputs, const Shape&) {
+  const PadAttrs attrs = pad_attrs(node, inputs[0].size());
+  IndexMap map;
+  map.strides = strides_of(inputs[0]);
+  map.lo = map.hi = attrs.lo;
+  map.fill = attrs.value;
+  for (size_t a = 0; a < map.strides.size(); ++a) {
+    map.hi[a] += inputs[0][a];
+    map.offset -= attrs.lo[a] * map.strides[a];
+  }
+  return {map};
 }
 
 }  // namespace
@@ -56,7 +58,8 @@ const OpDef kPad = {
     .name = "pad",
     .family = KernelFamily::Movement,
     .infer = infer,
-    .reference = reference,
+    .reference = mapped_reference,
+    .index_maps = index_maps,
     .flops = no_flops,
 };
 

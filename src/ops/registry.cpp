@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "graph/op.h"
+#include "ops/arrange.h"
 #include "ops/batch_norm.h"
 #include "ops/concat.h"
 #include "ops/conv.h"
@@ -25,6 +26,7 @@ const std::vector<const OpDef*>& all_ops() {
         &kConv,      &kConvArgmax, &kNormStats, &kNormApply, &kGroupNorm, &kInstanceNorm, &kBatchNorm,
         &kFused,     &kReshape,    &kTranspose, &kSlice,     &kConcat,    &kPad,          &kExpand,
         &kReduceSum, &kReduceMean, &kReduceMax, &kReduceMin, &kArgmax,    &kSoftmax,      &kRepack,
+        &kArrange,
     };
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

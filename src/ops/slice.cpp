@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/common.h"
+#include "ops/index_map.h"
 
 namespace gyrus {
 namespace {
@@ -19,17 +20,15 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   return {{inputs[0].dtype, slice_attrs(node, inputs[0].shape).shape, Layout::Plain}};
 }
 
-void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
-  const SliceAttrs attrs = slice_attrs(node, inputs[0]->shape);
-  std::vector<int64_t> strides = strides_of(inputs[0]->shape);
-  int64_t first = 0;
-  for (size_t a = 0; a < strides.size(); ++a) {
-    first += attrs.starts[a] * strides[a];
-    strides[a] *= attrs.steps[a];
+std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inputs, const Shape&) {
+  const SliceAttrs attrs = slice_attrs(node, inputs[0]);
+  IndexMap map;
+  map.strides = strides_of(inputs[0]);
+  for (size_t a = 0; a < map.strides.size(); ++a) {
+    map.offset += attrs.starts[a] * map.strides[a];
+    map.strides[a] *= attrs.steps[a];
   }
-  double* out = outputs[0].data.data();
-  walk(attrs.shape, {strides}, {first},
-       [&](const std::vector<int64_t>& at) { *out++ = inputs[0]->data[static_cast<size_t>(at[0])]; });
+  return {map};
 }
 
 }  // namespace
@@ -59,7 +58,8 @@ const OpDef kSlice = {
     .name = "slice",
     .family = KernelFamily::Movement,
     .infer = infer,
-    .reference = reference,
+    .reference = mapped_reference,
+    .index_maps = index_maps,
     .flops = no_flops,
 };
 

@@ -1,6 +1,7 @@
 #include "ops/transpose.h"
 
 #include "ops/common.h"
+#include "ops/index_map.h"
 
 namespace gyrus {
 namespace {
@@ -24,13 +25,11 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   return {{inputs[0].dtype, shape, Layout::Plain}};
 }
 
-void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
-  const std::vector<int64_t> dense = strides_of(inputs[0]->shape);
-  std::vector<int64_t> strides;
-  for (int64_t axis : node.attrs.integers("perm")) strides.push_back(dense[static_cast<size_t>(axis)]);
-  double* out = outputs[0].data.data();
-  walk(outputs[0].shape, {strides}, {0},
-       [&](const std::vector<int64_t>& at) { *out++ = inputs[0]->data[static_cast<size_t>(at[0])]; });
+std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inputs, const Shape&) {
+  const std::vector<int64_t> dense = strides_of(inputs[0]);
+  IndexMap map;
+  for (int64_t axis : node.attrs.integers("perm")) map.strides.push_back(dense[static_cast<size_t>(axis)]);
+  return {map};
 }
 
 }  // namespace
@@ -39,7 +38,8 @@ const OpDef kTranspose = {
     .name = "transpose",
     .family = KernelFamily::Movement,
     .infer = infer,
-    .reference = reference,
+    .reference = mapped_reference,
+    .index_maps = index_maps,
     .flops = no_flops,
 };
 

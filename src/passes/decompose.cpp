@@ -1,6 +1,6 @@
 #include "graph/op.h"
 #include "passes/passes.h"
-#include "passes/rewriter.h"
+#include "graph/rewriter.h"
 
 namespace gyrus {
 namespace {

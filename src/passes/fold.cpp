@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "graph/op.h"
 #include "passes/passes.h"
-#include "passes/rewriter.h"
+#include "graph/rewriter.h"
 
 namespace gyrus {
 namespace {

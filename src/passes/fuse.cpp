@@ -4,7 +4,7 @@
 #include "ops/common.h"
 #include "ops/fused.h"
 #include "passes/passes.h"
-#include "passes/rewriter.h"
+#include "graph/rewriter.h"
 
 namespace gyrus {
 namespace {
@@ -24,10 +24,6 @@ bool is_all_float(const Graph& graph, const Node& node) {
 // Floating types that pass through unrounded: a cast between them must keep its rounding and is not fused.
 bool is_fusible(const Graph& graph, const Node& node) {
   return is_elementwise(node) && node.op != "cast" && is_all_float(graph, node);
-}
-
-bool has_constant_weights(const Graph& graph, const Node& conv) {
-  return std::all_of(conv.inputs.begin() + 1, conv.inputs.end(), [&](ValueId id) { return graph.is_constant(id); });
 }
 
 bool takes_epilogue(const Node& node) {
@@ -89,9 +85,8 @@ bool is_pointwise_conv(const Graph& graph, const Node& node) {
 }
 
 // A convolution that can give the statistics of its raw result as well.
-bool can_gather(const Graph& graph, const Node& node) {
-  return node.op == "conv" && node.body.empty() && node.attrs.integer("groups", 1) == 1 &&
-         has_constant_weights(graph, node);
+bool can_gather(const Node& node) {
+  return node.op == "conv" && node.body.empty() && node.attrs.integer("groups", 1) == 1;
 }
 
 // An argmax over channels whose labels conv_argmax can write.
@@ -110,7 +105,7 @@ Graph gather_statistics(const Graph& graph) {
   std::vector<bool> wanted(graph.nodes().size(), false);
   for (const Node& node : graph.nodes()) {
     const int64_t maker = node.op == "norm_stats" ? made_by[node.inputs[0]] : -1;
-    if (maker >= 0 && can_gather(graph, graph.nodes()[maker])) wanted[maker] = true;
+    if (maker >= 0 && can_gather(graph.nodes()[maker])) wanted[maker] = true;
   }
   std::vector<ValueId> statistics(graph.nodes().size(), kNoValue);  // new value, for each convolution that gives them
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -163,8 +158,7 @@ Graph fuse_argmax(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     const int64_t before = node.inputs.empty() ? -1 : made_by[node.inputs[0]];
     const bool fits = before >= 0 && uses[node.inputs[0]] == 1 && is_channel_argmax(graph, node) &&
-                      is_pointwise_conv(graph, graph.nodes()[before]) &&
-                      has_constant_weights(graph, graph.nodes()[before]);
+                      is_pointwise_conv(graph, graph.nodes()[before]);
     if (!fits) {
       rewrite.copy(node);
       continue;

@@ -2,7 +2,7 @@
 
 #include "graph/op.h"
 #include "passes/passes.h"
-#include "passes/rewriter.h"
+#include "graph/rewriter.h"
 
 // Which values lie packed (channels in quads) is decided in one walk: convolutions and norms make and take packed
 // maps, elementwise ops follow their operands, everything else is plain. Repack nodes join the two worlds.
@@ -57,7 +57,9 @@ class LayoutPass {
     std::vector<ValueId> inputs = rewrite_(node.inputs);
     switch (op(node.op).family) {
       case KernelFamily::Conv:
-        if (!has_packed_kernel(node, inputs)) return visit_plain_conv(node, inputs);
+        if (node.attrs.integer("groups", 1) != 1) return visit_plain_conv(node, inputs);
+        for (size_t i = 1; i < inputs.size(); ++i)
+          if (!graph().is_constant(inputs[i])) inputs[i] = single(as(inputs[i], Layout::Plain));
         // One channel is the same in both layouts, and plain does not store three lanes of zeros.
         inputs[0] = graph().type(inputs[0]).shape[1] > 1 ? as(inputs[0], Layout::Packed) : single(inputs[0]);
         return emit(node, inputs, Layout::Packed);
@@ -74,12 +76,6 @@ class LayoutPass {
         return rewrite_.replace(node.outputs[0], inputs[0]);
       default: return visit_plain(node, inputs);
     }
-  }
-
-  // Packed kernels hold weights in an order of their own, made when the plan is.
-  bool has_packed_kernel(const Node& conv, const std::vector<ValueId>& inputs) {
-    return conv.attrs.integer("groups", 1) == 1 &&
-           std::all_of(inputs.begin() + 1, inputs.end(), [this](ValueId id) { return graph().is_constant(id); });
   }
 
   // A plain value of halves as singles; made once per value.

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "plan/workgroup_memory.h"
 
 namespace gyrus {
 namespace {
@@ -18,23 +17,6 @@ void append(std::vector<std::byte>& to, const void* data, size_t bytes) {
 
 }  // namespace
 
-void Params::add(const std::string& name, uint64_t value) {
-  names_.push_back(name);
-  words_.push_back(static_cast<uint32_t>(value));
-}
-
-void Params::add_float(const std::string& name, float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, 4);
-  add(name, bits);
-}
-
-std::string Params::declaration() const {
-  std::string text = "struct Params {\n";
-  for (const std::string& name : names_) text += "  " + name + ": u32,\n";
-  return text + "}\n@group(0) @binding(0) var<uniform> P: Params;\n";
-}
-
 uint32_t PlanBuilder::add_buffer(const std::string& label, uint64_t bytes) {
   if (bytes > limits_.max_buffer_size)
     fail(ErrorCode::OverLimits, label, "needs a buffer of ", bytes, " bytes; the device allows ",
@@ -46,12 +28,10 @@ uint32_t PlanBuilder::add_buffer(const std::string& label, uint64_t bytes) {
 }
 
 Storage PlanBuilder::add_storage(const TensorType& type, const std::string& label, BufferKind kind) {
-  Storage storage = storage_shape(type);
-  uint64_t first = 0;
-  for (uint64_t count : chunk_sizes(storage, limits_, label)) {
-    storage.chunks.push_back({add_buffer(label, count * storage.unit_bytes()), 0, first, count});
+  Storage storage = laid_out(type, limits_, label);
+  for (Chunk& chunk : storage.chunks) {
+    chunk.buffer = add_buffer(label, chunk.count * storage.unit_bytes());
     plan_.buffers.back().kind = kind;
-    first += count;
   }
   return storage;
 }
@@ -82,19 +62,6 @@ BufferRange PlanBuilder::add_constant(const std::vector<std::byte>& bytes, const
   return range;
 }
 
-BufferRange PlanBuilder::add_constant_floats(const std::vector<float>& values, const std::string& label) {
-  std::vector<std::byte> bytes(values.size() * 4);
-  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  return add_constant(bytes, label);
-}
-
-Params PlanBuilder::begin_params() {
-  Params params;
-  params.add("first_group", 0);
-  params.add("groups", 0);
-  return params;
-}
-
 BufferRange PlanBuilder::add_uniform(const std::vector<uint32_t>& words) {
   const auto known = uniforms_.find(words);
   if (known != uniforms_.end()) return known->second;
@@ -115,23 +82,26 @@ BufferRange PlanBuilder::add_uniform(const std::vector<uint32_t>& words) {
 uint32_t PlanBuilder::add_kernel(PlanKernel kernel) {
   const auto [entry, fresh] = kernels_.try_emplace(kernel.wgsl, static_cast<uint32_t>(plan_.kernels.size()));
   if (!fresh) return entry->second;
-  const uint64_t bytes = workgroup_bytes(kernel.wgsl).value_or(limits_.max_compute_workgroup_storage_size);
-  if (bytes > limits_.max_compute_workgroup_storage_size)
-    fail(ErrorCode::OverLimits, kernel.name, "needs ", bytes, " bytes of workgroup memory; the device has ",
+  if (kernel.workgroup_bytes > limits_.max_compute_workgroup_storage_size)
+    fail(ErrorCode::OverLimits, kernel.name, "needs ", kernel.workgroup_bytes, " bytes of workgroup memory; the device has ",
          limits_.max_compute_workgroup_storage_size);
-  kernel.workgroup_bytes = static_cast<uint32_t>(bytes);
   plan_.kernels.push_back(std::move(kernel));
   return entry->second;
 }
 
 void PlanBuilder::check_bindings(const PlanKernel& kernel, const Dispatch& step) const {
+  uint64_t storage = 0;
   for (size_t i = 0; i < step.bindings.size(); ++i) {
+    storage += kernel.bindings[i] != BindingKind::Uniform;
     const uint64_t most = kernel.bindings[i] == BindingKind::Uniform ? limits_.max_uniform_buffer_binding_size
                                                                      : limits_.max_storage_buffer_binding_size;
     if (step.bindings[i].size > most)
       fail(ErrorCode::OverLimits, step.label, kernel.name, " needs a binding of ", step.bindings[i].size,
            " bytes; the device allows ", most);
   }
+  if (storage > limits_.max_storage_buffers_per_shader_stage)
+    fail(ErrorCode::OverLimits, step.label, kernel.name, " needs ", storage, " storage buffers; the device allows ",
+         limits_.max_storage_buffers_per_shader_stage);
 }
 
 Storage PlanBuilder::add_argument(DType dtype) {
@@ -203,34 +173,40 @@ void PlanBuilder::dispatch(const DispatchSpec& spec) {
 
 void PlanBuilder::emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups, uint64_t first_group, double share) {
   PlanKernel kernel{spec.name, spec.wgsl, "main", {spec.workgroup, 1, 1}, {BindingKind::Uniform}, 0};
+  kernel.workgroup_bytes = static_cast<uint32_t>(spec.workgroup_bytes);
   Dispatch step;
   step.label = spec.label;
-  std::vector<uint32_t> words = spec.params.words();
+  std::vector<uint32_t> words = spec.params;
   words.at(0) = static_cast<uint32_t>(first_group);
   words.at(1) = static_cast<uint32_t>(spec.groups);
   step.bindings.push_back(add_uniform(words));
-  for (const BufferRange& range : spec.reads) {
-    kernel.bindings.push_back(BindingKind::ReadStorage);
-    step.bindings.push_back(range);
-  }
-  for (const BufferRange& range : spec.writes) {
-    kernel.bindings.push_back(BindingKind::ReadWriteStorage);
-    step.bindings.push_back(range);
-  }
-  for (const BufferRange& range : spec.uniforms) {
-    kernel.bindings.push_back(BindingKind::Uniform);
-    step.bindings.push_back(range);
+  for (const Binding& binding : spec.bindings) {
+    kernel.bindings.push_back(binding.kind);
+    step.bindings.push_back(binding.range);
   }
   check_bindings(kernel, step);
-  if (spec.reads.size() + spec.writes.size() > limits_.max_storage_buffers_per_shader_stage)
-    fail(ErrorCode::OverLimits, spec.label, spec.name, " needs ", spec.reads.size() + spec.writes.size(),
-         " storage buffers; the device allows ", limits_.max_storage_buffers_per_shader_stage);
   for (const BufferRange& range : step.bindings) touch(range);
   step.kernel = add_kernel(std::move(kernel));
   step.groups = groups;
   step.flops = spec.flops * share;
   step.bytes = spec.bytes * share;
   plan_.steps.emplace_back(std::move(step));
+}
+
+BufferRange PlanBuilder::report_words() {
+  constexpr uint64_t kReportBytes = 16;
+  if (report_buffer_ == ~0u) {
+    report_buffer_ = add_buffer("report", kReportBytes);
+    lifetimes_[report_buffer_] = {-1, INT64_MAX};
+  }
+  return {report_buffer_, 0, kReportBytes};
+}
+
+uint32_t PlanBuilder::add_report(ReportKind kind, const std::string& label) {
+  for (size_t i = 0; i < plan_.reports.size(); ++i)
+    if (plan_.reports[i].kind == kind && plan_.reports[i].label == label) return static_cast<uint32_t>(i + 1);
+  plan_.reports.push_back({kind, label});
+  return static_cast<uint32_t>(plan_.reports.size());
 }
 
 MemoryAssignment assign_memory(const std::vector<MemoryRequest>& requests) {
@@ -290,6 +266,7 @@ Plan PlanBuilder::finish() {
     buffers.push_back(std::move(buffer));
   }
   plan_.buffers = std::move(buffers);
+  if (report_buffer_ != ~0u) plan_.report = {final_.at(report_buffer_), 0, 16};
   const auto move = [this](BufferRange& range) { range.buffer = final_.at(range.buffer); };
   for (Step& step : plan_.steps) {
     if (auto* dispatch = std::get_if<Dispatch>(&step)) {

@@ -3,35 +3,26 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernels.h"
 #include "plan/plan.h"
 #include "plan/storage.h"
 
 namespace gyrus {
 
-// The uniform parameters of a dispatch: declared once, so that the struct in the kernel and the bytes beside it
-// cannot differ. All members are u32.
-class Params {
- public:
-  void add(const std::string& name, uint64_t value);
-  void add_float(const std::string& name, float value);  // its bits; the kernel says bitcast<f32>
-  std::string declaration() const;                       // "struct Params { … }" and its binding 0
-  const std::vector<uint32_t>& words() const { return words_; }
-
- private:
-  std::vector<std::string> names_;
-  std::vector<uint32_t> words_;
+// A range bound to a kernel.
+struct Binding {
+  BindingKind kind = BindingKind::ReadStorage;
+  BufferRange range;
 };
 
-// One dispatch in the making. `groups` counts workgroups in one line; the builder folds it into three axes.
+// One dispatch, as Kernel (kernel.h) hands it over. `groups` counts workgroups in one line; the builder folds it into
+// three axes.
 struct DispatchSpec {
   std::string name;  // of the kernel
   std::string wgsl;
   uint32_t workgroup = 1;
-  std::vector<BufferRange> reads;     // bindings 1 …, read-only storage
-  std::vector<BufferRange> writes;    // the bindings after them, read-write storage
-  std::vector<BufferRange> uniforms;  // the last bindings, of constant words
-  Params params;                      // binding 0; must start with begin_params()
+  uint64_t workgroup_bytes = 0;
+  std::vector<uint32_t> params;   // binding 0; the builder sets the first two: the first group and the count of groups
+  std::vector<Binding> bindings;  // 1 …
   uint64_t groups = 1;
   std::string label;
   double flops = 0;
@@ -53,12 +44,13 @@ class PlanBuilder {
   uint64_t add_start(const std::vector<std::byte>& bytes);
   // Constant bytes; they share buffers with other constants, each from an aligned offset.
   BufferRange add_constant(const std::vector<std::byte>& bytes, const std::string& label);
-  BufferRange add_constant_floats(const std::vector<float>& values, const std::string& label);
   // The same to be bound as uniforms; the caller keeps within the limit of their bindings.
   BufferRange add_uniform(const std::vector<uint32_t>& words);
 
-  // The parameters every kernel starts with: how the line of workgroups was folded.
-  static Params begin_params();
+  // The words by which kernels report what they find wrong, and the number of one more report.
+  BufferRange report_words();
+  uint32_t add_report(ReportKind kind, const std::string& label);
+
   void dispatch(const DispatchSpec& spec);
   // Steps that copy a storage onto another one of as many bytes, however the two are cut.
   void copy(const Storage& from, const Storage& to);
@@ -92,6 +84,7 @@ class PlanBuilder {
   uint32_t open_constants_ = ~0u;
   uint32_t open_uniforms_ = ~0u;
   uint32_t arguments_ = ~0u;
+  uint32_t report_buffer_ = ~0u;
   std::vector<uint32_t> final_;
 };
 

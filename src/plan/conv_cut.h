@@ -16,13 +16,13 @@ namespace gyrus {
 // A binding of the input: planes for one plane of taps, or for all.
 struct TapWindow {
   int64_t tap = 0;
-  PlaneRange planes;
+  Interval planes;
 };
 
 // What one dispatch sums: planes of taps along the slowest axis, and quads of input channels.
 struct ConvPass {
-  PlaneRange taps;
-  PlaneRange quads;
+  Interval taps;
+  Interval quads;
   std::vector<TapWindow> windows{};  // empty: one for all taps
   bool taps_apart() const { return !windows.empty(); }
   bool first = false;
@@ -36,13 +36,17 @@ struct CutOptions {
   bool stats = false;             // the last pass wants a binding for statistics
 };
 
-// One dispatch's operands: its bindings as WGSL declarations and functions, its parameters, its ranges.
-struct ConvOperands {
-  DispatchSpec dispatch;
-  std::string bindings;
-  std::string functions;  // store, resume, leave: (quad and plane of the dispatch, voxel of the plane[, value])
-  int64_t inputs = 0;  // in0 …, whose index is a unit's place in the image plus P.in0_shift …; with taps apart the
-                       // binding serves the plane P.in0_tap of taps where it reads the planes from P.in0_begin on
+// Quads of output channels of each dispatch.
+std::vector<Interval> output_groups(const ConvSite& site, const CutOptions& options);
+
+// One dispatch: some quads of some planes, over some taps and input quads.
+struct ConvPart {
+  size_t group = 0;  // of quads
+  const Interval& quads;
+  const Interval& range;  // planes of the result
+  const ConvPass& pass;
+  const Storage& sums;  // f32 scratch for halves; no units where there is none
+  uint64_t first_part = 0;  // of statistics
 };
 
 class ConvCut {
@@ -55,72 +59,69 @@ class ConvCut {
   int64_t plane_out() const { return conv_.geometry.out[1] * conv_.geometry.out[2]; }
   // Units from one plane of the input to the next.
   int64_t in_stride() const { return in_quads() * plane_in(); }
-  const std::vector<PlaneRange>& out_groups() const { return out_groups_; }  // quads of output channels of a dispatch
-  const std::vector<PlaneRange>& ranges() const { return ranges_; }          // planes of the result
+  const std::vector<Interval>& out_groups() const { return out_groups_; }  // quads of output channels of a dispatch
+  const std::vector<Interval>& ranges() const { return ranges_; }          // planes of the result
 
   // Makes the buffer of `stats` for that many parts where the convolution gathers them; else leaves its parts 0.
   bool begin_stats(StatsTarget* stats, uint64_t parts);
-  // Calls emit(index of the group, its quads, range, pass, sums, first part) for every dispatch, ranges in order:
-  // planes of the input that no range reads any more make room for the result. groups_of(range) counts workgroups, and
-  // so parts.
+  // Calls emit(part) for every dispatch, ranges in order: planes of the input that no range reads any more make room for
+  // the result. groups_of(range) counts workgroups, and so parts of statistics.
   template <class GroupsOf, class Emit>
   void each_dispatch(const GroupsOf& groups_of, const Emit& emit) {
-    uint64_t part = 0;
-    for (const PlaneRange& range : ranges_) {
+    uint64_t first_part = 0;
+    for (const Interval& range : ranges_) {
       const std::vector<ConvPass> in_order = passes(range);
       for (size_t i = 0; i < out_groups_.size(); ++i) {
         const Storage sums = make_sums(range, out_groups_[i], in_order.size());
-        for (const ConvPass& pass : in_order) emit(i, out_groups_[i], range, pass, sums, part);
+        for (const ConvPass& pass : in_order) emit(ConvPart{i, out_groups_[i], range, pass, sums, first_part});
       }
-      part += groups_of(range);
+      first_part += groups_of(range);
     }
   }
 
-  void bind_inputs(const PlaneRange& range, const ConvPass& pass, ConvOperands& to) const;
-  void bind_weights(const BufferRange& weights, ConvOperands& to) const;
-  void bind_output(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass, const Storage& sums,
-                   ConvOperands& to) const;
-  // Rows of `target` from `part` on for the quads of the dispatch.
-  void bind_stats(const StatsTarget& target, const PlaneRange& quads, uint64_t part, ConvOperands& to) const;
+  // Binds in0 …, whose index is a unit's place in the image plus P.in0_at …; with taps apart the binding serves the
+  // plane P.in0_tap of taps where it reads the planes from P.in0_begin on. Returns how many there are.
+  int64_t bind_inputs(const ConvPart& part, Kernel& kernel) const;
+  // Binds `weights`, from index P.weights_shift on.
+  void bind_weights(const ConvPart& part, Kernel& kernel) const;
+  // Binds the result, and makes the functions store, resume and leave: (quad and plane of the dispatch, voxel of the
+  // plane[, value]).
+  std::string bind_output(const ConvPart& part, Kernel& kernel) const;
+  // Rows of `target` for the quads of the dispatch.
+  void bind_stats(const StatsTarget& target, const ConvPart& part, Kernel& kernel) const;
 
   // The types Acc0 … in which the quads of a dispatch are summed, as wide as they hold channels, with cut0 … and grow0
   // … from and to vec4.
-  std::string sum_types(const PlaneRange& quads) const;
+  std::string sum_types(const Interval& quads) const;
   // Channels in the last quad of the input, 1 to 4 (1 for a plain one).
   int64_t input_tail() const;
-  double flops(const PlaneRange& quads, const PlaneRange& range, const ConvPass& pass) const;
+  Cost cost(const ConvPart& part) const;
 
  private:
   // f32 sums for a half-precision result over several passes; no units where none are needed.
-  Storage make_sums(const PlaneRange& range, const PlaneRange& quads, size_t passes);
+  Storage make_sums(const Interval& range, const Interval& quads, size_t passes);
   const Limits& limits() const { return lowering_.limits(); }
-  std::vector<ConvPass> passes(const PlaneRange& range) const;
+  std::vector<ConvPass> passes(const Interval& range) const;
   // The input planes that taps of output planes read.
-  PlaneRange needs(const PlaneRange& planes, const PlaneRange& taps) const;
-  UnitRange in_range(const PlaneRange& planes, const PlaneRange& quads) const;
+  Interval needs(const Interval& planes, const Interval& taps) const;
+  UnitRange in_range(const Interval& planes, const Interval& quads) const;
   // The planes that taps need as windows, cut where buffers end; false where one does not fit.
-  bool tap_windows(const PlaneRange& planes, std::vector<TapWindow>& windows) const;
-  UnitRange out_range(const PlaneRange& planes, const PlaneRange& quads) const;
+  bool tap_windows(const Interval& planes, std::vector<TapWindow>& windows) const;
+  UnitRange out_range(const Interval& planes, const Interval& quads) const;
   bool fits(const Storage& storage, const UnitRange& range) const;
   void choose(const CutOptions& options, bool reserve_sums);
   void cut_planes();
-  bool output_fits(const PlaneRange& planes, bool summed) const;
-  bool fits_at_once(const PlaneRange& planes) const;
-  bool fits_by_taps(const PlaneRange& planes) const;
+  bool output_fits(const Interval& planes, bool summed) const;
+  bool fits_at_once(const Interval& planes) const;
+  bool fits_by_taps(const Interval& planes) const;
 
   Lowering& lowering_;
   const PackedConv& conv_;
   bool stats_fit_ = false;
   int64_t inputs_ = 1;  // bindings of the input, at most
   int64_t in_per_pass_ = 1;
-  int64_t out_per_group_ = 1;
-  std::vector<PlaneRange> out_groups_;
-  std::vector<PlaneRange> ranges_;
+  std::vector<Interval> out_groups_;
+  std::vector<Interval> ranges_;
 };
-
-// The kernels, each over one image. They fill `stats` where they gather statistics.
-void emit_direct_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats);
-bool suits_winograd(const Lowering& lowering, const PackedConv& conv);
-void emit_winograd_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats);
 
 }  // namespace gyrus

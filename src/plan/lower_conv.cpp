@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "graph/op.h"
 #include "ops/conv.h"
 #include "ops/fused.h"
 
@@ -23,7 +24,7 @@ void lower_packed(Lowering& lowering, const Node& node) {
     StatsTarget target;
     emit_packed_conv(lowering, conv, conv.stats ? &target : nullptr);
     if (!conv.stats) continue;
-    const PlaneRange slabs{image * conv.geometry.out[0], (image + 1) * conv.geometry.out[0]};
+    const Interval slabs{image * conv.geometry.out[0], (image + 1) * conv.geometry.out[0]};
     if (target.parts == 0)
       target = emit_norm_partials(lowering, *conv.out, slabs, conv.geometry.out_channels, conv.label);
     emit_norm_finalize(lowering, target, image, conv.geometry.out_channels, *statistics, conv.label);
@@ -62,23 +63,49 @@ ConvGeometry conv_geometry(const Graph& graph, const Node& node, const Shape& ou
 }
 
 PackedConv packed_conv(Lowering& lowering, const Node& node, const Shape& out_shape) {
-  const Graph& graph = lowering.graph();
   PackedConv conv;
-  conv.geometry = conv_geometry(graph, node, out_shape);
+  conv.geometry = conv_geometry(lowering.graph(), node, out_shape);
   conv.in = lowering.storage(node.inputs[0]);
-  conv.weight = &graph.constant(node.inputs[1]);
-  conv.bias = node.inputs.size() > 2 ? &graph.constant(node.inputs[2]) : nullptr;
+  const size_t end = own_inputs(node);
+  const size_t uniforms = end - static_cast<size_t>(node.attrs.integer("uniforms"));
+  for (size_t i = op(node.op).own_inputs; i < uniforms; ++i)
+    conv.weights.push_back(std::make_shared<Storage>(quad_view(*lowering.storage(node.inputs[i]))));
+  if (uniforms < end) conv.last_point = lowering.uniform(node.inputs[uniforms]);
   conv.plane_end = conv.geometry.out[0];
   conv.label = label_of(node);
   return conv;
 }
 
+const ConvKernel& conv_kernel(const ConvSite& site) {
+  for (const ConvKernel* kernel : {&kWinogradConv, &kDirectConv})
+    if (kernel->suits(site)) return *kernel;
+  fail(ErrorCode::Unsupported, "conv", "no kernel suits");
+}
+
+ConvSite conv_site(const Limits& limits, const PlanOptions& options, const PackedConv& conv) {
+  return {limits, options, conv.geometry, *conv.in, *conv.out, conv.stats, conv.last_point.has_value()};
+}
+
+void emit_packed_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats) {
+  conv_kernel(conv_site(lowering.limits(), lowering.options(), conv)).emit(lowering, conv, stats);
+}
+
 void lower_conv(Lowering& lowering, const Node& node) {
   if (lowering.graph().type(node.outputs[0]).layout == Layout::Plain) return lower_plain_conv(lowering, node);
-  for (size_t i = 1; i < node.inputs.size(); ++i)
-    if (!lowering.graph().is_constant(node.inputs[i]))
-      fail(ErrorCode::Unsupported, label_of(node), "weights that are computed at run time need a plain convolution");
   lower_packed(lowering, node);
+}
+
+WeightOrders order_conv(const Graph& graph, const Node& node, const Limits& limits, const PlanOptions& options) {
+  const TensorType& out = graph.type(node.outputs[0]);
+  if (out.layout == Layout::Plain) return {};
+  const ConvSite site{limits,
+                      options,
+                      conv_geometry(graph, node, out.shape),
+                      laid_out(graph.type(node.inputs[0]), limits, label_of(node)),
+                      laid_out(out, limits, label_of(node)),
+                      node.outputs.size() > 1,
+                      graph.is_constant(node.inputs[1])};
+  return conv_kernel(site).orders(site);
 }
 
 }  // namespace gyrus

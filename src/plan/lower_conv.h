@@ -1,13 +1,12 @@
 #pragma once
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "plan/lowering.h"
+#include "plan/norm_parts.h"
 
 namespace gyrus {
-
-inline constexpr uint64_t kVec4Bytes = 16;
 
 // A convolution brought to three axes: planes are cut along the first, the slowest. One and two spatial axes become
 // [L,1,1] and [H,1,W], so that windows always cut the slowest axis there is.
@@ -23,44 +22,64 @@ struct ConvGeometry {
 };
 ConvGeometry conv_geometry(const Graph& graph, const Node& node, const Shape& out_shape);
 
-// Where the statistics of one image are gathered: rows of three vec4 (mean, squared deviations, count) for each quad of
-// channels and part.
-struct StatsTarget {
-  uint32_t buffer = 0;
-  uint64_t parts = 0;  // of each quad; 0: not gathered
-  uint64_t bytes = 0;
-};
-
 // One packed convolution over some output planes into `out`, whose first plane is `plane_origin`.
 struct PackedConv {
   ConvGeometry geometry;
   StoragePtr in;
   StoragePtr out;
-  const Tensor* weight = nullptr;
-  const Tensor* bias = nullptr;  // or null
+  std::vector<StoragePtr> weights{};        // arranged, one for each dispatch's quads of output channels
+  std::optional<BufferRange> last_point{};  // of Winograd's weights as uniforms
   int64_t image = 0;
   int64_t out_image = 0;
   int64_t plane_begin = 0, plane_end = 0;
   int64_t plane_origin = 0;
   bool stats = false;
-  std::string epilogue;  // body of fn epilogue
+  std::string epilogue{};  // body of fn epilogue
   bool keeps_zero = true;
-  std::string label;
+  std::string label{};
 };
 // All planes of the first image of a conv or conv_argmax node; `out` and the epilogue are still empty.
 PackedConv packed_conv(Lowering& lowering, const Node& node, const Shape& out_shape);
 
-// Emits the dispatches. With `stats`: fills it where the convolution could gather them, else leaves its parts 0.
+// What decides how the weights of a packed convolution are ordered: all of it is known before anything is lowered.
+struct ConvSite {
+  const Limits& limits;
+  const PlanOptions& options;
+  ConvGeometry geometry;
+  Storage in, out;
+  bool stats = false;
+  bool constant = true;  // the weights are
+};
+
+// The attributes of the arrange nodes for the weights of a node.
+struct WeightOrders {
+  std::vector<Attrs> storage{};    // one for each dispatch's quads of output channels
+  std::optional<Attrs> uniform{};  // read as uniforms besides
+};
+
+// A kernel for packed convolutions.
+struct ConvKernel {
+  const char* name;
+  bool (*suits)(const ConvSite& site);
+  WeightOrders (*orders)(const ConvSite& site);
+  // Emits the dispatches over one image; fills `stats` where it gathers statistics, else leaves its parts 0.
+  void (*emit)(Lowering& lowering, const PackedConv& conv, StatsTarget* stats);
+};
+extern const ConvKernel kWinogradConv, kDirectConv;
+// The first, in order of preference, that suits.
+const ConvKernel& conv_kernel(const ConvSite& site);
+ConvSite conv_site(const Limits& limits, const PlanOptions& options, const PackedConv& conv);
+
+// Emits the dispatches of one image by the kernel that suits.
 void emit_packed_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats);
 
-// A convolution over plain tensors: channels in groups, or weights computed at run time.
+// A convolution over plain tensors: channels in groups.
 void lower_plain_conv(Lowering& lowering, const Node& node);
 
-// Merges the parts of one image into its rows of the statistics [N,C,2].
-void emit_norm_finalize(Lowering& lowering, const StatsTarget& target, int64_t image, int64_t channels,
-                        const Storage& out, const std::string& label);
-// Gathers the parts of one image, some slabs of a packed tensor in memory.
-StatsTarget emit_norm_partials(Lowering& lowering, const Storage& x, const PlaneRange& slabs, int64_t channels,
-                               const std::string& label);
+// How the weights of a node are to be ordered; empty where it takes them as they are.
+WeightOrders order_conv(const Graph& graph, const Node& node, const Limits& limits, const PlanOptions& options);
+WeightOrders order_conv_argmax(const Graph& graph, const Node& node, const Limits& limits, const PlanOptions& options);
+// The graph with an arrange node before every convolution whose kernel wants one; those of constants are computed.
+Graph arrange_weights(const Graph& graph, const Limits& limits, const PlanOptions& options);
 
 }  // namespace gyrus

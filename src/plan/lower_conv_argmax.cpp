@@ -13,6 +13,21 @@ constexpr int64_t kMostQuads = 16;  // of input channels; more would not stay in
 
 constexpr int64_t kQuadsTogether = 8;  // of which registers hold those of several voxels
 
+Shape logits_shape(const Graph& graph, const Node& node) {
+  Shape shape = graph.type(node.inputs[0]).shape;
+  shape[1] = graph.type(node.inputs[1]).shape[0];
+  return shape;
+}
+
+// One kernel makes the labels where registers hold all channels of a voxel and a window those of a plane.
+bool fits_one_kernel(const Storage& in, const ConvGeometry& g, const Limits& limits) {
+  // Input, weights, labels and the report take a binding each.
+  if (g.in_quads() > kMostQuads || limits.max_storage_buffers_per_shader_stage < 4) return false;
+  for (uint64_t slab = 0; slab < in.slabs(); ++slab)
+    if (!fits_window(in, slab * in.slab_units, in.slab_units, limits)) return false;
+  return true;
+}
+
 class ConvArgmaxEmitter {
  public:
   ConvArgmaxEmitter(Lowering& lowering, const Node& node)
@@ -23,13 +38,16 @@ class ConvArgmaxEmitter {
         per_word_(4 / byte_size(labels_->dtype)),
         plane_(static_cast<uint64_t>(g_.out[1] * g_.out[2])),
         voxels_(static_cast<uint64_t>(g_.out[0]) * plane_),
-        quads_(static_cast<uint64_t>(g_.in_quads())) {
-    pack_weights();
+        quads_(static_cast<uint64_t>(g_.in_quads())),
+        fused_(fits_one_kernel(*conv_.in, g_, lowering.limits())) {
+    if (!fused_ && logits_plane_bytes() > most_logits_bytes())
+      fail(ErrorCode::OverLimits, conv_.label, "the classes of one plane need ", logits_plane_bytes(),
+           " bytes; a binding may have ", most_logits_bytes());
   }
 
   void run() {
     for (int64_t image = 0; image < g_.images; ++image) {
-      choose(static_cast<uint64_t>(image));
+      image_ = static_cast<uint64_t>(image);
       for (uint64_t plane = 0; plane < static_cast<uint64_t>(g_.out[0]);) {
         const uint64_t planes = longest(plane);
         const Part part{plane * plane_, planes * plane_};
@@ -49,12 +67,6 @@ class ConvArgmaxEmitter {
     uint64_t count = 0;
   };
 
-  static Shape logits_shape(const Graph& graph, const Node& node) {
-    Shape shape = graph.type(node.inputs[0]).shape;
-    shape[1] = graph.type(node.inputs[1]).shape[0];
-    return shape;
-  }
-
   const Limits& limits() const { return lowering_.limits(); }
   // All quads of some planes.
   UnitRange in_range(uint64_t plane, uint64_t planes) const {
@@ -71,32 +83,6 @@ class ConvArgmaxEmitter {
     return std::min(limits().max_storage_buffer_binding_size, limits().max_buffer_size);
   }
 
-  // Weights [output quad][input lane] of vec4, then biases.
-  void pack_weights() {
-    const int64_t lanes = g_.in_quads() * 4;
-    weights_.assign(static_cast<size_t>(g_.out_quads() * (lanes + 1) * 4), 0.0f);
-    const auto put = [this](int64_t row, int64_t lane, double value) {
-      weights_[static_cast<size_t>(row * 4 + lane)] = static_cast<float>(value);
-    };
-    for (int64_t o = g_.out_channels; o < g_.out_quads() * 4; ++o)
-      put(g_.out_quads() * lanes + o / 4, o % 4, -std::numeric_limits<double>::infinity());
-    for (int64_t o = 0; o < g_.out_channels; ++o) {
-      for (int64_t c = 0; c < g_.in_channels; ++c)
-        put(o / 4 * lanes + c, o % 4, get(*conv_.weight, o * g_.in_channels + c));
-      if (conv_.bias) put(g_.out_quads() * lanes + o / 4, o % 4, get(*conv_.bias, o));
-    }
-  }
-
-  // How the image is made: by one kernel, or through scratch memory.
-  void choose(uint64_t image) {
-    image_ = image;
-    fused_ = quads_ <= kMostQuads;
-    for (uint64_t plane = 0; fused_ && plane < static_cast<uint64_t>(g_.out[0]); ++plane) fused_ = in_fits(plane, 1);
-    if (!fused_ && logits_plane_bytes() > most_logits_bytes())
-      fail(ErrorCode::OverLimits, conv_.label, "the classes of one plane need ", logits_plane_bytes(),
-           " bytes; a binding may have ", most_logits_bytes());
-  }
-
   bool fits(uint64_t plane, uint64_t planes) const {
     if (!fits_window(*labels_, first_label(plane * plane_), planes * plane_, limits())) return false;
     return fused_ ? in_fits(plane, planes) : planes * logits_plane_bytes() <= most_logits_bytes();
@@ -111,59 +97,33 @@ class ConvArgmaxEmitter {
     return planes;
   }
 
-  // What both kernels say about the labels that a dispatch makes.
-  void bind_labels(DispatchSpec& d, const Part& part) {
+  // What both kernels say about the labels that a dispatch makes; returns its workgroups.
+  uint64_t bind_labels(Kernel& k, const Part& part) {
     const uint64_t first = first_label(part.voxel);
     const Window out = window(*labels_, first, part.count, limits());
     const uint64_t first_word = first / per_word_;
     const uint64_t words = (first + part.count + per_word_ - 1) / per_word_ - first_word;
-    d.label = conv_.label;
-    d.workgroup = lowering_.workgroup(128);
-    d.params.add("words", words);
-    d.params.add("first_word", first_word);
     // The window starts on a whole word.
-    d.params.add("word_skip", first_word - (out.first - out.skip) / per_word_);
-    d.params.add("begin", first);
-    d.params.add("end", first + part.count);
-    d.params.add("per_word", per_word_);
-    d.params.add("label_bits", 32 / per_word_);
-    d.params.add("classes", static_cast<uint64_t>(g_.out_channels));
-    d.writes = {out.range};
-    d.groups = (words + d.workgroup - 1) / d.workgroup;
-    d.bytes += static_cast<double>(part.count * labels_->unit_bytes());
-  }
-
-  void bind_input(DispatchSpec& d, KernelVars& vars, const Part& part) {
-    const UnitRange units = in_range(part.voxel / plane_, part.count / plane_);
-    const Window w = window(*conv_.in, units.first, units.count, limits());
-    d.params.add("in_skip", w.skip);
-    d.reads.push_back(w.range);
-    vars["bindings"] += declare_binding(d.reads.size(), "input", array_type(*conv_.in), false);
-    vars["unpack"] = unpack_unit(*conv_.in, "raw");
-    vars["plane"] = std::to_string(plane_);
-    d.bytes = static_cast<double>(units.count * conv_.in->unit_bytes());
+    k.write("labels", out.range, wgsl::u32).param("word_skip", first_word - (out.first - out.skip) / per_word_);
+    k.param("words", words).param("first_word", first_word).param("begin", first).param("end", first + part.count);
+    k.param("classes", g_.out_channels).constant("per_word", static_cast<int64_t>(per_word_));
+    k.constant("label_bits", static_cast<int64_t>(32 / per_word_)).extent("plane", plane_, true);
+    k.reports(ReportKind::Finite);
+    return (words + k.workgroup() - 1) / k.workgroup();
   }
 
   void emit_fused(const Part& part) {
-    DispatchSpec d;
-    KernelVars vars;
-    d.params = PlanBuilder::begin_params();
-    bind_input(d, vars, part);
-    d.reads.push_back(lowering_.builder().add_constant_floats(weights_, conv_.label + ".weight"));
-    vars["bindings"] += declare_binding(d.reads.size(), "weights", "vec4<f32>", false);
-    vars["bindings"] += declare_binding(d.reads.size() + 1, "labels", "u32", true);
-    bind_labels(d, part);
-    d.params.add("bias", static_cast<uint64_t>(g_.out_quads()) * quads_ * 4);
-    d.flops = 2.0 * static_cast<double>(part.count) * static_cast<double>(g_.in_channels * g_.out_channels);
-    vars["params"] = d.params.declaration();
-    vars["wg"] = std::to_string(d.workgroup);
-    vars["quads"] = std::to_string(quads_);
-    vars["per_word"] = std::to_string(per_word_);
-    vars["together"] = std::to_string(quads_ <= kQuadsTogether ? per_word_ : 1);
-    vars["inputs_padded"] = std::to_string(quads_ * 4);
-    d.name = cat("conv_argmax ", g_.in_channels, "→", g_.out_channels);
-    d.wgsl = expand_kernel("conv_argmax", vars);
-    lowering_.builder().dispatch(d);
+    const UnitRange units = in_range(part.voxel / plane_, part.count / plane_);
+    Kernel k(lowering_, "conv_argmax", conv_.label);
+    k.name(cat("conv_argmax ", g_.in_channels, "→", g_.out_channels)).workgroup(128);
+    k.read("input", *conv_.in, window(*conv_.in, units.first, units.count, limits())).param("in_first", units.first);
+    k.read("weights", *conv_.weights[0]);
+    const uint64_t groups = bind_labels(k, part);
+    k.param("bias", static_cast<uint64_t>(g_.out_quads()) * quads_ * 4);
+    k.text("unpack", unpack_unit(*conv_.in, "raw")).constant("quads", static_cast<int64_t>(quads_));
+    k.constant("together", static_cast<int64_t>(quads_ <= kQuadsTogether ? per_word_ : 1));
+    k.dispatch(groups, {2.0 * static_cast<double>(part.count) * static_cast<double>(g_.in_channels * g_.out_channels),
+                        static_cast<double>(units.count * conv_.in->unit_bytes() + part.count * labels_->unit_bytes())});
   }
 
   // The logits of the part's planes, packed, in memory of their own.
@@ -176,25 +136,17 @@ class ConvArgmaxEmitter {
     conv.epilogue = "  return x;\n";
     const Shape shape = {1, g_.out_channels, conv.plane_end - conv.plane_begin, g_.out[1], g_.out[2]};
     conv.out = lowering_.make_scratch({DType::F32, shape, Layout::Packed}, conv_.label + ".logits");
-    emit_packed_conv(lowering_, conv, nullptr);
+    kDirectConv.emit(lowering_, conv, nullptr);
     return conv.out;
   }
 
   void emit_by_scratch(const Part& part) {
     const StoragePtr logits = emit_logits(part);
-    DispatchSpec d;
-    d.params = PlanBuilder::begin_params();
-    d.reads = {window(*logits, 0, logits->units, limits()).range};
-    bind_labels(d, part);
-    KernelVars vars;
-    vars["plane"] = std::to_string(plane_);
-    vars["quads"] = std::to_string(g_.out_quads());
-    vars["params"] = d.params.declaration();
-    vars["wg"] = std::to_string(d.workgroup);
-    d.name = "argmax_packed";
-    d.wgsl = expand_kernel("argmax_packed", vars);
-    d.bytes += static_cast<double>(logits->bytes());
-    lowering_.builder().dispatch(d);
+    Kernel k(lowering_, "argmax_packed", conv_.label);
+    k.workgroup(128).read("logits", *logits);
+    const uint64_t groups = bind_labels(k, part);
+    k.constant("quads", g_.out_quads());
+    k.dispatch(groups, {0, static_cast<double>(logits->bytes() + part.count * labels_->unit_bytes())});
   }
 
   Lowering& lowering_;
@@ -205,13 +157,29 @@ class ConvArgmaxEmitter {
   uint64_t plane_;     // voxels
   uint64_t voxels_;    // of one image
   uint64_t quads_;     // of input channels
-  std::vector<float> weights_;
   uint64_t image_ = 0;
-  bool fused_ = false;
+  bool fused_;
 };
 
 }  // namespace
 
 void lower_conv_argmax(Lowering& lowering, const Node& node) { ConvArgmaxEmitter(lowering, node).run(); }
+
+WeightOrders order_conv_argmax(const Graph& graph, const Node& node, const Limits& limits, const PlanOptions& options) {
+  const Shape shape = logits_shape(graph, node);
+  const Storage in = laid_out(graph.type(node.inputs[0]), limits, label_of(node));
+  const ConvGeometry g = conv_geometry(graph, node, shape);
+  if (fits_one_kernel(in, g, limits)) {
+    WeightOrders result;
+    result.storage.push_back({{"kernel", std::string("argmax")},
+                              {"begin", int64_t{0}},
+                              {"end", g.out_quads()},
+                              {"lanes", g.in_quads() * 4}});
+    return result;
+  }
+  const TensorType one_plane{DType::F32, {1, shape[1], 1, g.out[1], g.out[2]}, Layout::Packed};
+  const ConvSite site{limits, options, g, in, laid_out(one_plane, limits, label_of(node)), false, false};
+  return kDirectConv.orders(site);
+}
 
 }  // namespace gyrus

@@ -24,15 +24,6 @@ std::string kernel_name(const Node& fused) {
   return name;
 }
 
-// Reads a broadcast operand by the coordinates of the result.
-std::string broadcast_index(const Shape& from, const Shape& to) {
-  const std::vector<int64_t> strides = broadcast_strides(from, to);
-  std::string index = "0u";
-  for (size_t axis = 0; axis < to.size(); ++axis)
-    if (strides[axis] != 0) index += cat(" + c", axis, " * ", strides[axis], "u");
-  return index;
-}
-
 void lower_packed(Lowering& lowering, const Node& node, const Node& fused) {
   const Graph& graph = lowering.graph();
   const TensorType& type = graph.type(node.outputs[0]);
@@ -85,13 +76,19 @@ void lower_plain(Lowering& lowering, const Node& node, const Node& fused) {
   std::vector<WgslType> types;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     const Shape& shape = graph.type(node.inputs[k]).shape;
-    MapOperand operand;
-    operand.storage = lowering.storage(node.inputs[k]);
-    operand.name = cat("x", k);
-    if (shape != type.shape) operand.index = broadcast_index(shape, type.shape);
-    names.push_back(operand.name);
-    types.push_back({scalar_of(operand.storage->dtype), 1});
-    spec.operands.push_back(std::move(operand));
+    const StoragePtr storage = lowering.storage(node.inputs[k]);
+    names.push_back(cat("x", k));
+    types.push_back({scalar_of(storage->dtype), 1});
+    if (shape == type.shape) {
+      MapOperand operand;
+      operand.storage = storage;
+      operand.name = names.back();
+      spec.operands.push_back(std::move(operand));
+    } else {
+      IndexMap map;
+      map.strides = broadcast_strides(shape, type.shape);
+      add_mapped(spec, storage, names.back(), map);
+    }
   }
   const BodyText body = body_wgsl(fused, names, types);
   spec.statements = body.statements;

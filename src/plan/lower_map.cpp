@@ -1,8 +1,8 @@
-// Plain and packed maps: kernels whose text is generated, because fusion makes them.
+// Plain maps: kernels whose text is generated, because fusion makes them.
 #include <algorithm>
+#include <cstring>
 
 #include "core/error.h"
-#include "kernels/kernels.h"
 #include "plan/lowering.h"
 
 namespace gyrus {
@@ -23,24 +23,14 @@ std::string read_function(size_t k, const Storage& s, bool checked) {
   if (checked)
     text += cat("  if (i - P.in", k, "_begin >= P.in", k, "_count) {\n    covered = false;\n    return ",
                 scalar_type(s.dtype), "(0);\n  }\n");
-  text += cat("  let at = i + P.in", k, "_shift;\n");
-  const std::string array = cat("in", k);
-  if (s.dtype == DType::U8)
-    text += "  return (" + array + "[at / 4u] >> (at % 4u * 8u)) & 255u;\n";
-  else if (s.dtype == DType::F16)
-    text += "  return unpack2x16float(" + array + "[at / 2u])[at % 2u];\n";
-  else
-    text += "  return " + array + "[at];\n";
-  return text + "}\n";
+  return text + cat("  let at = i + P.in", k, "_shift;\n  return ", element_text(s, cat("in", k), "at"), ";\n}\n");
 }
 
-std::string coordinates(const std::vector<int64_t>& dims) {
+std::string coordinates(size_t rank) {
   std::string text = "  var rest = o;\n";
-  for (size_t axis = dims.size(); axis-- > 0;) {
-    const auto extent = std::max<int64_t>(dims[axis], 1);
-    text += cat("  let c", axis, " = rest % ", extent, "u;\n  rest = rest / ", extent, "u;\n");
-  }
-  return text;
+  for (size_t axis = rank; axis-- > 1;)
+    text += cat("  let c", axis, " = rest % P.dim", axis, ";\n  rest = rest / P.dim", axis, ";\n");
+  return text + (rank ? "  let c0 = rest;\n" : "");
 }
 
 std::string element_function(const MapSpec& spec) {
@@ -48,10 +38,11 @@ std::string element_function(const MapSpec& spec) {
   const bool needs_coordinates = std::any_of(spec.operands.begin(), spec.operands.end(), [](const MapOperand& operand) {
     return !operand.index.empty() || !operand.valid.empty();
   });
-  if (needs_coordinates) text += coordinates(spec.dims);
+  if (needs_coordinates) text += coordinates(spec.dims.size());
   for (size_t k = 0; k < spec.operands.size(); ++k) {
     const MapOperand& operand = spec.operands[k];
     const std::string read = cat("read", k, "(", operand.index.empty() ? "o" : operand.index, ")");
+    text += operand.check;
     if (operand.valid.empty()) {
       text += cat("  let ", operand.name, " = ", read, ";\n");
       continue;
@@ -64,33 +55,12 @@ std::string element_function(const MapSpec& spec) {
   return text + spec.statements + "  return " + spec.result + ";\n}\n";
 }
 
-std::string insert_element(DType dtype) {
-  if (dtype == DType::U8) return "word = (word & ~(255u << (e * 8u))) | ((value & 255u) << (e * 8u));";
-  if (dtype == DType::F16)
-    return "word = (word & ~(65535u << (e * 16u))) | ((pack2x16float(vec2<f32>(value, 0.0)) & 65535u) << (e * 16u));";
-  return "word = value;";
-}
-
-// The whole text of a plain map's kernel.
-std::string map_text(const MapSpec& spec, const std::vector<Bound>& bound, const Params& params, uint32_t wg) {
-  KernelVars vars;
-  std::string bindings;
-  std::string reads;
-  for (size_t k = 0; k < spec.operands.size(); ++k) {
-    bindings += declare_binding(k + 1, cat("in", k), array_type(*spec.operands[k].storage), false);
-    reads += read_function(k, *spec.operands[k].storage, bound[k].checked);
-  }
-  bindings += declare_binding(spec.operands.size() + 1, "out", array_type(*spec.out), true);
-  vars["name"] = spec.name;
-  vars["params"] = params.declaration();
-  vars["bindings"] = bindings;
-  vars["functions"] = reads + element_function(spec);
-  vars["word_type"] = array_type(*spec.out);
-  vars["per_word"] = std::to_string(per_word(spec.out->dtype));
-  vars["insert"] = insert_element(spec.out->dtype);
-  vars["wg"] = std::to_string(wg);
-  vars["T"] = "f32";
-  return expand_kernel("map", vars);
+// `value` put into the word that holds it as its element e.
+std::string insert_element(const Storage& out, const std::string& value) {
+  if (out.dtype == DType::F16)
+    return cat("word = insertBits(word, pack2x16float(vec2<f32>(", value, ", 0.0)), e * 16u, 16u);");
+  if (byte_size(out.dtype) == 1) return cat("word = insertBits(word, ", value, ", e * 8u, 8u);");
+  return cat("word = ", value, ";");
 }
 
 class MapEmitter {
@@ -130,33 +100,34 @@ class MapEmitter {
 
   void emit(uint64_t begin, uint64_t end) {
     const uint32_t words_per = per_word(spec_.out->dtype);
-    DispatchSpec d;
-    d.name = spec_.name;
-    d.label = spec_.label;
-    d.workgroup = lowering_.workgroup(64);
-    d.params = PlanBuilder::begin_params();
     const uint64_t first_word = begin / words_per;
     const uint64_t words = (end + words_per - 1) / words_per - first_word;
-    d.params.add("begin", begin);
-    d.params.add("end", end);
-    d.params.add("first_word", first_word);
-    d.params.add("words", words);
+    Kernel k(lowering_, "map", spec_.label);
+    k.name(spec_.name).workgroup(64);
+    k.param("begin", begin).param("end", end).param("first_word", first_word).param("words", words);
     // Windows of narrow types start on whole words, so the distance is whole words too.
-    d.params.add("word_shift", (static_cast<int64_t>(out_.skip) - static_cast<int64_t>(out_.first)) / words_per);
-    for (size_t k = 0; k < bound_.size(); ++k) {
-      const Window& window = bound_[k].window;
-      d.params.add(cat("in", k, "_shift"), window.skip - window.first);
-      d.params.add(cat("in", k, "_begin"), window.first);
-      d.params.add(cat("in", k, "_count"), window.count);
-      d.reads.push_back(window.range);
-      d.bytes += static_cast<double>(std::min(window.count, end - begin) * spec_.operands[k].storage->unit_bytes());
+    k.param("word_shift", (static_cast<int64_t>(out_.skip) - static_cast<int64_t>(out_.first)) / words_per);
+    for (size_t axis = 1; axis < spec_.dims.size(); ++axis)
+      k.param(cat("dim", axis), std::max<int64_t>(1, spec_.dims[axis]));
+    for (const auto& [name, value] : spec_.params) k.param(name, value);
+    Cost cost{static_cast<double>(end - begin) * spec_.flops_per_element,
+              static_cast<double>((end - begin) * spec_.out->unit_bytes())};
+    std::string functions;
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      const Storage& source = *spec_.operands[i].storage;
+      const Window& window = bound_[i].window;
+      k.read(cat("in", i), source, window);
+      k.param(cat("in", i, "_begin"), window.first).param(cat("in", i, "_count"), window.count);
+      functions += read_function(i, source, bound_[i].checked);
+      cost.bytes += static_cast<double>(std::min(window.count, end - begin) * source.unit_bytes());
     }
-    d.writes.push_back(out_.range);
-    d.groups = (words + d.workgroup - 1) / d.workgroup;
-    d.flops = static_cast<double>(end - begin) * spec_.flops_per_element;
-    d.bytes += static_cast<double>((end - begin) * spec_.out->unit_bytes());
-    d.wgsl = map_text(spec_, bound_, d.params, d.workgroup);
-    lowering_.builder().dispatch(d);
+    k.write("out", *spec_.out, out_);
+    if (spec_.reports_index) k.reports(ReportKind::Index);
+    else if (is_float(spec_.out->dtype)) k.checks_stored();
+    k.text("functions", functions + element_function(spec_)).constant("per_word", words_per);
+    k.text("insert", insert_element(*spec_.out, k.stored(*spec_.out, "value"))).text("T", "f32");
+    k.text("title", spec_.name);
+    k.dispatch((words + k.workgroup() - 1) / k.workgroup(), cost);
   }
 
   Lowering& lowering_;
@@ -165,126 +136,39 @@ class MapEmitter {
   Window out_;
 };
 
-std::string packed_read(const PackedOperand& operand, size_t k, bool in_place) {
-  const Storage& s = *operand.storage;
-  const std::string array = in_place ? "out" : cat("in", k);
-  switch (operand.access) {
-    case PackedOperand::Access::Same: {
-      const std::string raw = cat("raw_", operand.name);
-      return cat("  let ", raw, " = ", array, "[unit + P.in", k, "_shift];\n  let ", operand.name, " = ",
-                 unpack_unit(s, raw), ";\n");
-    }
-    case PackedOperand::Access::Channel:
-      return cat("  let raw_", operand.name, " = ", array, "[quad + P.in", k, "_shift];\n  let ", operand.name, " = ",
-                 unpack_unit(s, "raw_" + operand.name), ";\n");
-    case PackedOperand::Access::Image: {
-      std::string text;
-      for (uint32_t row = 0; row < operand.rows; ++row)
-        text += cat("  let ", operand.name, row, " = ", array, "[(unit / kImageUnits * kQuads + quad) * ", operand.rows,
-                    "u + ", row, "u + P.in", k, "_shift];\n");
-      return text;
-    }
-    case PackedOperand::Access::Scalar:
-      return cat("  let ", operand.name, " = vec4<f32>(", array, "[P.in", k, "_shift]);\n");
-  }
-  return {};
-}
-
-class PackedMapEmitter {
- public:
-  PackedMapEmitter(Lowering& lowering, const PackedMapSpec& spec)
-      : lowering_(lowering), spec_(spec), bound_(spec.operands.size()) {}
-
-  void run() {
-    for (const Window& window : windows(*spec_.out, 0, spec_.out->units, lowering_.limits())) {
-      out_ = window;
-      bind(0, window.first, window.first + window.count);
-    }
-  }
-
- private:
-  bool in_place(size_t k) const { return spec_.operands[k].storage == spec_.out; }
-
-  void bind(size_t k, uint64_t begin, uint64_t end) {
-    if (k == spec_.operands.size()) return emit(begin, end);
-    const PackedOperand& operand = spec_.operands[k];
-    const Storage& source = *operand.storage;
-    if (in_place(k)) {
-      bound_[k] = out_;
-      return bind(k + 1, begin, end);
-    }
-    if (operand.access == PackedOperand::Access::Same) {
-      for (const Window& window : windows(source, begin, end - begin, lowering_.limits())) {
-        bound_[k] = window;
-        bind(k + 1, window.first, window.first + window.count);
-      }
-      return;
-    }
-    if (!fits_window(source, 0, source.units, lowering_.limits()))
-      fail(ErrorCode::OverLimits, spec_.label, "per-channel table of ", source.bytes(),
-           " bytes does not fit a binding");
-    bound_[k] = window(source, 0, source.units, lowering_.limits());
-    bind(k + 1, begin, end);
-  }
-
-  void emit(uint64_t begin, uint64_t end) {
-    DispatchSpec d;
-    d.name = spec_.name;
-    d.label = spec_.label;
-    d.workgroup = lowering_.workgroup(128);
-    d.params = PlanBuilder::begin_params();
-    d.params.add("begin", begin);
-    d.params.add("units", end - begin);
-    d.params.add("out_shift", out_.skip - out_.first);
-    std::string bindings;
-    std::string reads;
-    for (size_t k = 0; k < bound_.size(); ++k) {
-      d.params.add(cat("in", k, "_shift"), bound_[k].skip - bound_[k].first);
-      if (!in_place(k)) {
-        d.reads.push_back(bound_[k].range);
-        bindings += declare_binding(d.reads.size(), cat("in", k), array_type(*spec_.operands[k].storage), false);
-      }
-      reads += packed_read(spec_.operands[k], k, in_place(k));
-      if (spec_.operands[k].access == PackedOperand::Access::Same)
-        d.bytes += static_cast<double>((end - begin) * spec_.operands[k].storage->unit_bytes());
-    }
-    bindings += declare_binding(d.reads.size() + 1, "out", array_type(*spec_.out), true);
-    d.writes.push_back(out_.range);
-    d.groups = (end - begin + d.workgroup - 1) / d.workgroup;
-    d.flops = static_cast<double>(4 * (end - begin)) * spec_.flops_per_element;
-    d.bytes += static_cast<double>((end - begin) * spec_.out->unit_bytes());
-    d.wgsl = text(d, bindings, reads);
-    lowering_.builder().dispatch(d);
-  }
-
-  std::string text(const DispatchSpec& d, const std::string& bindings, const std::string& reads) const {
-    KernelVars vars;
-    const bool mask = spec_.channels % 4 != 0 && !spec_.keeps_zero;
-    vars["name"] = spec_.name;
-    vars["params"] = d.params.declaration();
-    vars["bindings"] = bindings;
-    vars["statements"] = reads + spec_.statements;
-    vars["result"] = spec_.result;
-    vars["plane_units"] = std::to_string(spec_.out->plane_units);
-    vars["image_units"] = std::to_string(spec_.out->units / static_cast<uint64_t>(spec_.images));
-    vars["quads"] = std::to_string(ceil_div(spec_.channels, 4));
-    vars["mask"] = mask ? lane_mask(spec_.channels) : "";
-    vars["pack"] = pack_unit(*spec_.out, "y");
-    vars["wg"] = std::to_string(d.workgroup);
-    vars["T"] = "vec4<f32>";
-    return expand_kernel("map_packed", vars);
-  }
-
-  Lowering& lowering_;
-  const PackedMapSpec& spec_;
-  std::vector<Window> bound_;
-  Window out_;
-};
-
 }  // namespace
 
 void emit_map(Lowering& lowering, const MapSpec& spec) { MapEmitter(lowering, spec).run(); }
 
-void emit_packed_map(Lowering& lowering, const PackedMapSpec& spec) { PackedMapEmitter(lowering, spec).run(); }
+void add_mapped(MapSpec& spec, StoragePtr storage, const std::string& name, const IndexMap& map) {
+  MapOperand operand;
+  operand.storage = std::move(storage);
+  operand.name = name;
+  // Wrapping u32 arithmetic: a negative offset is right once the sum is.
+  operand.index = cat("P.", name, "_offset");
+  spec.params.emplace_back(name + "_offset", map.offset);
+  for (size_t axis = 0; axis < map.strides.size(); ++axis) {
+    if (map.strides[axis] == 0) continue;
+    operand.index += cat(" + c", axis, " * P.", name, "_stride", axis);
+    spec.params.emplace_back(cat(name, "_stride", axis), map.strides[axis]);
+  }
+  const auto bound = [&](const char* what, const char* compare, size_t axis, int64_t value) {
+    operand.valid += cat(operand.valid.empty() ? "" : " && ", "c", axis, compare, "P.", name, what, axis);
+    spec.params.emplace_back(cat(name, what, axis), value);
+  };
+  for (size_t axis = 0; axis < map.lo.size(); ++axis) {
+    if (map.lo[axis] > 0) bound("_lo", " >= ", axis, map.lo[axis]);
+    if (map.hi[axis] < spec.dims[axis]) bound("_hi", " < ", axis, map.hi[axis]);
+  }
+  if (map.fill) {
+    const bool floats = is_float(operand.storage->dtype);
+    const float single = static_cast<float>(*map.fill);
+    uint32_t bits = 0;
+    std::memcpy(&bits, &single, 4);
+    spec.params.emplace_back(name + "_fill", floats ? static_cast<int64_t>(bits) : static_cast<int64_t>(*map.fill));
+    operand.fill = cat("bitcast<", scalar_type(operand.storage->dtype), ">(P.", name, "_fill)");
+  }
+  spec.operands.push_back(std::move(operand));
+}
 
 }  // namespace gyrus

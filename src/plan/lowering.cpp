@@ -1,6 +1,7 @@
 #include "plan/lowering.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/error.h"
 #include "ops/fused.h"
@@ -93,9 +94,15 @@ bool Lowering::may_overwrite(ValueId from) const {
   return storage_last_use_.at(storage.get()) <= static_cast<int64_t>(position_);
 }
 
-uint32_t Lowering::workgroup(uint32_t wanted) const {
-  const uint32_t most =
-      std::min(builder_.limits().max_compute_invocations_per_workgroup, builder_.limits().max_compute_workgroup_size_x);
+BufferRange Lowering::uniform(ValueId id) {
+  const std::vector<std::byte>& data = graph_.constant(id).data;
+  std::vector<uint32_t> words(data.size() / 4);
+  std::memcpy(words.data(), data.data(), words.size() * 4);
+  return builder_.add_uniform(words);
+}
+
+uint32_t workgroup_size(const Limits& limits, uint32_t wanted) {
+  const uint32_t most = std::min(limits.max_compute_invocations_per_workgroup, limits.max_compute_workgroup_size_x);
   uint32_t size = 1;
   while (size * 2 <= std::min(most, wanted)) size *= 2;
   return size;
@@ -103,20 +110,17 @@ uint32_t Lowering::workgroup(uint32_t wanted) const {
 
 std::string label_of(const Node& node) { return node.label.empty() ? node.op : node.label; }
 
-std::string declare_binding(size_t binding, const std::string& name, const std::string& element, bool writable) {
-  return cat("@group(0) @binding(", binding, ") var<storage, ", writable ? "read_write" : "read", "> ", name,
-             ": array<", element, ">;\n");
+std::string scalar_type(DType dtype) { return to_string(scalar_of(dtype)); }
+
+WgslType array_type(const Storage& s) {
+  if (s.lanes == 4) return s.dtype == DType::F16 ? wgsl::vec2u : wgsl::vec4f;
+  return byte_size(s.dtype) < 4 ? wgsl::u32 : WgslType{scalar_of(s.dtype)};
 }
 
-std::string scalar_type(DType dtype) {
-  if (is_float(dtype)) return "f32";
-  return dtype == DType::I32 ? "i32" : "u32";
-}
-
-std::string array_type(const Storage& s) {
-  if (s.lanes == 4) return s.dtype == DType::F16 ? "vec2<u32>" : "vec4<f32>";
-  if (byte_size(s.dtype) < 4) return "u32";
-  return scalar_type(s.dtype);
+std::string element_text(const Storage& s, const std::string& array, const std::string& index) {
+  if (s.dtype == DType::F16) return cat("unpack2x16float(", array, "[(", index, ") / 2u])[(", index, ") % 2u]");
+  if (byte_size(s.dtype) == 1) return cat("extractBits(", array, "[(", index, ") / 4u], (", index, ") % 4u * 8u, 8u)");
+  return cat(array, "[", index, "]");
 }
 
 Storage scalar_view(const Storage& s) {
@@ -142,11 +146,6 @@ std::string pack_unit(const Storage& s, const std::string& text) {
   if (s.lanes == 4 && s.dtype == DType::F16)
     return "vec2<u32>(pack2x16float(" + text + ".xy), pack2x16float(" + text + ".zw))";
   return text;
-}
-
-std::string zero_unit(const Storage& s) {
-  const std::string type = array_type(s);
-  return type == "vec2<u32>" ? "vec2<u32>(0u)" : type == "vec4<f32>" ? "vec4<f32>(0.0)" : type + "(0)";
 }
 
 std::string epilogue_text(const Node& node) {

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "plan/builder.h"
+#include "ops/index_map.h"
+#include "plan/kernel.h"
 #include "plan/planner.h"
 #include "plan/storage.h"
 
@@ -15,6 +16,9 @@
 namespace gyrus {
 
 using StoragePtr = std::shared_ptr<const Storage>;
+
+// A power of two that the limits allow as lanes of a workgroup, at most `wanted`.
+uint32_t workgroup_size(const Limits& limits, uint32_t wanted);
 
 class Lowering {
  public:
@@ -36,8 +40,11 @@ class Lowering {
   bool may_overwrite(ValueId from) const;
   void set_position(size_t node) { position_ = node; }
 
-  // A power of two that the limits allow, at most `wanted`.
-  uint32_t workgroup(uint32_t wanted) const;
+  // A constant laid down as uniform words.
+  BufferRange uniform(ValueId id);
+
+  // As workgroup_size under these limits.
+  uint32_t workgroup(uint32_t wanted) const { return workgroup_size(limits(), wanted); }
 
  private:
   StoragePtr make_constant(ValueId id);
@@ -55,31 +62,31 @@ class Lowering {
 
 // What plans and errors call a node: its label, or its op where it has none.
 std::string label_of(const Node& node);
-// One 4-byte or vec4 array declaration: "@group(0) @binding(3) var<storage, read> name: array<T>;".
-std::string declare_binding(size_t binding, const std::string& name, const std::string& element, bool writable);
-// The element type of the array that holds a storage, e.g. "vec4<f32>", "vec2<u32>" for packed halves, "u32" for bytes.
-std::string array_type(const Storage& storage);
-// The WGSL type in which a value of that dtype is computed ("f32", "i32", "u32").
+// The element type of the array that holds a storage: vec4<f32>, vec2<u32> for packed halves, u32 for bytes …
+WgslType array_type(const Storage& storage);
+// The WGSL type in which an element of that dtype is computed, by name.
 std::string scalar_type(DType dtype);
+// Element `index` (a u32 expression) of the array `array`, which holds a plain storage.
+std::string element_text(const Storage& storage, const std::string& array, const std::string& index);
 // The storage seen as single elements instead of quads.
 Storage scalar_view(const Storage& storage);
 // Expression that turns what array_type() holds into f32 lanes, and back.
 std::string unpack_unit(const Storage& storage, const std::string& text);
 std::string pack_unit(const Storage& storage, const std::string& text);
-// Zero in what array_type() holds.
-std::string zero_unit(const Storage& storage);
 // "  let step0 = …;\n  return step0;\n" for the epilogue body of a node over the variable x.
 std::string epilogue_text(const Node& node);
 // The lanes of the last quad that hold channels, as "vec4<bool>(true, true, false, false)".
 std::string lane_mask(int64_t channels);
 
-// An operand of a plain map: where the element for the result's element comes from.
+// An operand of a plain map: where the element for the result's element comes from. Texts may name the parameters of
+// the map as P.name, the coordinates c0, c1 …, the result's element o and operands before this one.
 struct MapOperand {
   StoragePtr storage;
   std::string name;   // of the WGSL variable in `statements`
-  std::string index;  // u32 expression over the coordinates c0, c1 … and o; empty: o itself
+  std::string index;  // u32 expression; empty: o itself
   std::string valid;  // bool expression; empty: always
   std::string fill;   // value where not valid; empty: the result's element is left as it is
+  std::string check;  // statements before the element is read, which may report
 };
 
 // out[o] = result for every element o of a plain result (or of a packed one seen as elements).
@@ -89,11 +96,15 @@ struct MapSpec {
   StoragePtr out;
   std::vector<int64_t> dims;  // coordinates c0 … of o, slowest first
   std::vector<MapOperand> operands;
+  std::vector<std::pair<std::string, int64_t>> params;
   std::string statements;  // WGSL over the operands' names
   std::string result;      // expression of type scalar_type(out dtype)
+  bool reports_index = false;
   double flops_per_element = 0;
 };
 void emit_map(Lowering& lowering, const MapSpec& spec);
+// Adds an operand that is read by an index map over the coordinates of the result; its numbers become parameters.
+void add_mapped(MapSpec& spec, StoragePtr storage, const std::string& name, const IndexMap& map);
 
 // An operand of a packed map.
 struct PackedOperand {
@@ -119,11 +130,18 @@ struct PackedMapSpec {
 };
 void emit_packed_map(Lowering& lowering, const PackedMapSpec& spec);
 
-// One per kernel family.
+// How a node becomes dispatches; lowerings.cpp lists one for every op that reaches the planner.
+using Lower = void (*)(Lowering& lowering, const Node& node);
+void lower_alias(Lowering& lowering, const Node& node);
+void lower_arrange(Lowering& lowering, const Node& node);
 void lower_elementwise(Lowering& lowering, const Node& node);
-void lower_movement(Lowering& lowering, const Node& node);
+void lower_mapped(Lowering& lowering, const Node& node);
 void lower_repack(Lowering& lowering, const Node& node);
-void lower_reduce(Lowering& lowering, const Node& node);
+void lower_reduce_sum(Lowering& lowering, const Node& node);
+void lower_reduce_mean(Lowering& lowering, const Node& node);
+void lower_reduce_max(Lowering& lowering, const Node& node);
+void lower_reduce_min(Lowering& lowering, const Node& node);
+void lower_argmax(Lowering& lowering, const Node& node);
 void lower_conv(Lowering& lowering, const Node& node);
 void lower_conv_argmax(Lowering& lowering, const Node& node);
 void lower_norm_stats(Lowering& lowering, const Node& node);

@@ -4,27 +4,11 @@
 
 #include "core/error.h"
 #include "graph/op.h"
-#include "plan/lowering.h"
+#include "plan/lowerings.h"
 #include "plan/ports.h"
 
 namespace gyrus {
 namespace {
-
-void lower(Lowering& lowering, const Node& node) {
-  switch (op(node.op).family) {
-    case KernelFamily::Elementwise: return lower_elementwise(lowering, node);
-    case KernelFamily::Movement: return lower_movement(lowering, node);
-    case KernelFamily::Alias: return lowering.set_storage(node.outputs[0], lowering.storage(node.inputs[0]));
-    case KernelFamily::Reduce: return lower_reduce(lowering, node);
-    case KernelFamily::Conv: return lower_conv(lowering, node);
-    case KernelFamily::ConvArgmax: return lower_conv_argmax(lowering, node);
-    case KernelFamily::NormStats: return lower_norm_stats(lowering, node);
-    case KernelFamily::Norm: return lower_norm_apply(lowering, node);
-    case KernelFamily::Repack: return lower_repack(lowering, node);
-    case KernelFamily::Composite: break;
-  }
-  fail(ErrorCode::InvalidGraph, node.op, "reached the planner; run the passes first");
-}
 
 // The least limits under which the plan is valid.
 Limits needs_of(const Plan& plan, const Limits& limits) {
@@ -71,13 +55,14 @@ PlanOptions software_options() {
   return options;
 }
 
-Plan make_plan(const Graph& graph, const Limits& limits, const PlanOptions& options) {
+Plan make_plan(const Graph& given, const Limits& limits, const PlanOptions& options) {
+  const Graph graph = arrange_weights(given, limits, options);
   Lowering lowering(graph, limits, options);
   Ports ports(lowering);
   ports.lay_sources();
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     lowering.set_position(n);
-    lower(lowering, graph.nodes()[n]);
+    lowering_of(graph.nodes()[n]).lower(lowering, graph.nodes()[n]);
   }
   ports.lay_results();
   Plan plan = lowering.builder().finish();

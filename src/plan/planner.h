@@ -21,6 +21,7 @@ struct ConvTuning {
 
 struct PlanOptions {
   ConvTuning conv;
+  bool check_finite = false;  // every float is tested before it is stored; the first that is not finite stops the run
 };
 
 // Good defaults for a software adapter, where threads are lanes of a CPU's vector registers: few sums at a time, and

@@ -26,6 +26,29 @@ Storage storage_shape(const TensorType& type) {
   return s;
 }
 
+Storage laid_out(const TensorType& type, const Limits& limits, const std::string& what) {
+  Storage storage = storage_shape(type);
+  uint64_t first = 0;
+  for (uint64_t count : chunk_sizes(storage, limits, what)) {
+    storage.chunks.push_back({0, 0, first, count});
+    first += count;
+  }
+  return storage;
+}
+
+Storage quad_view(const Storage& s) {
+  Storage view = s;
+  view.lanes = 4;
+  view.units /= 4;
+  view.slab_units = view.units;
+  view.plane_units = 1;
+  for (Chunk& chunk : view.chunks) {
+    chunk.first /= 4;
+    chunk.count /= 4;
+  }
+  return view;
+}
+
 std::vector<uint64_t> chunk_sizes(const Storage& s, const Limits& limits, const std::string& what) {
   const uint64_t limit = limits.max_buffer_size;
   const uint64_t unit = s.unit_bytes();
@@ -80,12 +103,19 @@ bool fits_window(const Storage& s, uint64_t first, uint64_t count, const Limits&
   return window(s, first, count, limits).range.size <= limits.max_storage_buffer_binding_size;
 }
 
-UnitRange packed_range(const Storage& s, const PlaneRange& slabs, const PlaneRange& quads) {
+Window whole_window(const Storage& s, const Limits& limits, const std::string& what) {
+  if (!fits_window(s, 0, s.units, limits))
+    fail(ErrorCode::OverLimits, what, "a table of ", s.bytes(), " bytes does not fit a binding of ",
+         limits.max_storage_buffer_binding_size);
+  return window(s, 0, s.units, limits);
+}
+
+UnitRange packed_range(const Storage& s, const Interval& slabs, const Interval& quads) {
   return {static_cast<uint64_t>(slabs.begin) * s.slab_units + static_cast<uint64_t>(quads.begin) * s.plane_units,
           static_cast<uint64_t>(slabs.size() - 1) * s.slab_units + static_cast<uint64_t>(quads.size()) * s.plane_units};
 }
 
-std::vector<QuadPlanes> cut_packed(const Storage& s, const PlaneRange& slabs, const Limits& limits,
+std::vector<QuadPlanes> cut_packed(const Storage& s, const Interval& slabs, const Limits& limits,
                                    const std::string& what) {
   const auto fits = [&](const QuadPlanes& part) {
     const UnitRange units = packed_range(s, part.slabs, part.quads);

@@ -19,7 +19,7 @@
 
 namespace gyrus {
 
-struct PlaneRange {
+struct Interval {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }
   bool empty() const { return begin >= end; }
@@ -49,6 +49,11 @@ struct Storage {
 // The geometry of a value of that type; chunks are still empty.
 Storage storage_shape(const TensorType& type);
 
+// The same with its chunks as they will lie in buffers, which are not there yet; throws OverLimits as below.
+Storage laid_out(const TensorType& type, const Limits& limits, const std::string& what);
+// Plain elements seen as quads of four that follow each other.
+Storage quad_view(const Storage& storage);
+
 // Units in each chunk such that no chunk is over the buffer limit; throws OverLimits where a single plane is.
 std::vector<uint64_t> chunk_sizes(const Storage& storage, const Limits& limits, const std::string& what);
 
@@ -66,18 +71,20 @@ const Chunk& chunk_of(const Storage& storage, uint64_t unit);
 bool fits_window(const Storage& storage, uint64_t first, uint64_t count, const Limits& limits);
 // That binding; the caller has asked fits_window.
 Window window(const Storage& storage, uint64_t first, uint64_t count, const Limits& limits);
+// The binding of a whole storage; throws OverLimits, naming `what`, where it does not fit.
+Window whole_window(const Storage& storage, const Limits& limits, const std::string& what);
 // The shortest range of units that holds some quads of some slabs of a packed value.
 struct UnitRange {
   uint64_t first = 0, count = 0;
 };
-UnitRange packed_range(const Storage& storage, const PlaneRange& slabs, const PlaneRange& quads);
+UnitRange packed_range(const Storage& storage, const Interval& slabs, const Interval& quads);
 // Some quads of some slabs.
 struct QuadPlanes {
-  PlaneRange slabs, quads;
+  Interval slabs, quads;
 };
 // Cuts slabs of a packed value into parts that each fit a window: whole slabs, or else quads of one slab after another.
 // Throws OverLimits where a single quad of a plane does not fit.
-std::vector<QuadPlanes> cut_packed(const Storage& storage, const PlaneRange& slabs, const Limits& limits,
+std::vector<QuadPlanes> cut_packed(const Storage& storage, const Interval& slabs, const Limits& limits,
                                    const std::string& what);
 // Cuts [first, first+count) into ranges that each fit a window.
 std::vector<Window> windows(const Storage& storage, uint64_t first, uint64_t count, const Limits& limits);

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "plan/builder.h"
-#include "plan/workgroup_memory.h"
 #include "plan_support.h"
 
 namespace gyrus::test {
@@ -75,9 +74,8 @@ struct Folding {
   Plan plan(uint64_t groups) const {
     PlanBuilder builder(limits);
     DispatchSpec d;
-    d.params = PlanBuilder::begin_params();
-    d.wgsl = d.params.declaration();
-    d.writes = {{builder.add_buffer("out", 256), 0, 256}};
+    d.params = {0, 0};
+    d.bindings = {{BindingKind::ReadWriteStorage, {builder.add_buffer("out", 256), 0, 256}}};
     d.groups = groups;
     d.flops = 1000;
     builder.dispatch(d);
@@ -128,11 +126,15 @@ TEST(GroupFolding, OneMoreThanAnAxisFoldsIntoTheNext) {
 
 TEST(GroupFolding, TakesLimitsOfAnySize) { EXPECT_EQ(Folding(4294967295u).plan(1000).steps.size(), 1u); }
 
+BufferRange constant_floats(PlanBuilder& builder, const std::vector<float>& values, const std::string& label) {
+  return builder.add_constant(Tensor::from_floats({static_cast<int64_t>(values.size())}, values).data, label);
+}
+
 TEST(PlanBuilder, EqualConstantsAndParametersAreStoredOnce) {
   PlanBuilder builder(default_limits());
-  const BufferRange a = builder.add_constant_floats({1, 2, 3}, "a");
-  const BufferRange b = builder.add_constant_floats({4, 5, 6}, "b");
-  const BufferRange c = builder.add_constant_floats({1, 2, 3}, "c");
+  const BufferRange a = constant_floats(builder, {1, 2, 3}, "a");
+  const BufferRange b = constant_floats(builder, {4, 5, 6}, "b");
+  const BufferRange c = constant_floats(builder, {1, 2, 3}, "c");
   EXPECT_EQ(a.offset, c.offset);
   EXPECT_NE(a.offset, b.offset);
   EXPECT_EQ(b.offset % default_limits().min_storage_buffer_offset_alignment, 0u);
@@ -144,7 +146,7 @@ TEST(PlanBuilder, ConstantsGoOnInANewBufferWhereOneIsFull) {
   PlanBuilder builder(limits);
   std::set<uint32_t> buffers;
   for (int i = 0; i < 10; ++i)
-    buffers.insert(builder.add_constant_floats(std::vector<float>(100, static_cast<float>(i)), "c").buffer);
+    buffers.insert(constant_floats(builder, std::vector<float>(100, static_cast<float>(i)), "c").buffer);
   EXPECT_EQ(buffers.size(), 5u);
   const Plan plan = builder.finish();
   for (const PlanBuffer& buffer : plan.buffers) EXPECT_LE(buffer.size, limits.max_buffer_size);
@@ -154,7 +156,7 @@ ErrorCode refusal(const Limits& limits, const DispatchSpec& spec) {
   try {
     PlanBuilder builder(limits);
     DispatchSpec d = spec;
-    d.writes = {{builder.add_buffer("out", 4096), 0, 4096}};
+    d.bindings = {{BindingKind::ReadWriteStorage, {builder.add_buffer("out", 4096), 0, 4096}}};
     builder.dispatch(d);
   } catch (const Error& error) {
     return error.code();
@@ -164,7 +166,7 @@ ErrorCode refusal(const Limits& limits, const DispatchSpec& spec) {
 
 TEST(PlanBuilder, RefusesWhatTheLimitsDoNotAllow) {
   DispatchSpec d;
-  d.params = PlanBuilder::begin_params();
+  d.params = {0, 0};
   EXPECT_EQ(refusal(default_limits(), d), ErrorCode::Cancelled);  // nothing to refuse
   Limits limits;
   limits.max_storage_buffer_binding_size = 2048;
@@ -175,22 +177,12 @@ TEST(PlanBuilder, RefusesWhatTheLimitsDoNotAllow) {
   limits = {};
   limits.max_storage_buffers_per_shader_stage = 0;
   EXPECT_EQ(refusal(limits, d), ErrorCode::OverLimits);
-  d.wgsl = "var<workgroup> stage: array<vec4<f32>, 1025>;";
+  d.workgroup_bytes = default_limits().max_compute_workgroup_storage_size + 16;
   EXPECT_EQ(refusal(default_limits(), d), ErrorCode::OverLimits);
-  for (int i = 0; i < 100; ++i) d.params.add(cat("p", i), 0);
+  d.params.resize(100);
   limits = large_limits();
   limits.max_uniform_buffer_binding_size = 256;
   EXPECT_EQ(refusal(limits, d), ErrorCode::OverLimits);
-}
-
-TEST(WorkgroupBytes, AreReadFromTheDeclarations) {
-  EXPECT_EQ(workgroup_bytes("fn main() {}"), 0u);
-  EXPECT_EQ(workgroup_bytes("var<workgroup> a: f32;"), 16u);
-  EXPECT_EQ(workgroup_bytes("var<workgroup> a: array<vec4<f32>, 64>;\nvar<workgroup> b: array<f32, 3u>;"), 1040u);
-  EXPECT_EQ(workgroup_bytes("var<workgroup> a : array<array<vec3<f32>, 4>, 2>;"), 128u);
-  EXPECT_EQ(workgroup_bytes("var<workgroup> a: array<atomic<u32>, 5>;"), 32u);
-  EXPECT_EQ(workgroup_bytes("var<workgroup> a: array<f32, kCount>;"), std::nullopt);
-  EXPECT_EQ(workgroup_bytes("var<workgroup> a: Thing;"), std::nullopt);
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ TEST(Storage, PackedPartsHoldEveryQuadOnce) {
     SCOPED_TRACE(cat(to_string(type.shape), " ", to_text(limits)));
     const int64_t quads = ceil_div(type.shape[1], 4);
     const int64_t image = rng.integer(0, type.shape[0] - 1);
-    const PlaneRange slabs{image * type.shape[2], (image + 1) * type.shape[2]};
+    const Interval slabs{image * type.shape[2], (image + 1) * type.shape[2]};
     std::vector<QuadPlanes> parts;
     try {
       parts = cut_packed(s, slabs, limits, "value");

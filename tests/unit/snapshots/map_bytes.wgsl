@@ -9,22 +9,21 @@ struct Params {
   in0_shift: u32,
   in0_begin: u32,
   in0_count: u32,
+  out_shift: u32,
 }
 @group(0) @binding(0) var<uniform> P: Params;
-
+@group(0) @binding(1) var<storage, read> in0: array<u32>;
+@group(0) @binding(2) var<storage, read_write> out: array<f32>;
 // The number of this workgroup in the line of groups that was folded into three axes.
 fn group_index(wid: vec3<u32>, nwg: vec3<u32>) -> u32 {
   return P.first_group + wid.x + nwg.x * (wid.y + nwg.y * wid.z);
 }
 
-@group(0) @binding(1) var<storage, read> in0: array<u32>;
-@group(0) @binding(2) var<storage, read_write> out: array<f32>;
-
 var<private> covered: bool;
 
 fn read0(i: u32) -> u32 {
   let at = i + P.in0_shift;
-  return (in0[at / 4u] >> (at % 4u * 8u)) & 255u;
+  return extractBits(in0[(at) / 4u], (at) % 4u * 8u, 8u);
 }
 fn element(o: u32) -> f32 {
   let x0 = read0(o);
@@ -32,9 +31,11 @@ fn element(o: u32) -> f32 {
   return step0;
 }
 
+// main.wgsl: the head of every entry point; a workgroup finds its number by group_index(wid, nwg).
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
+
   let index = group_index(wid, nwg) * 64u + lane;
   if (index >= P.words) {
     return;

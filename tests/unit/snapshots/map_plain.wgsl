@@ -6,23 +6,25 @@ struct Params {
   first_word: u32,
   words: u32,
   word_shift: u32,
+  dim1: u32,
+  x1_offset: u32,
+  x1_stride1: u32,
   in0_shift: u32,
   in0_begin: u32,
   in0_count: u32,
   in1_shift: u32,
   in1_begin: u32,
   in1_count: u32,
+  out_shift: u32,
 }
 @group(0) @binding(0) var<uniform> P: Params;
-
+@group(0) @binding(1) var<storage, read> in0: array<f32>;
+@group(0) @binding(2) var<storage, read> in1: array<f32>;
+@group(0) @binding(3) var<storage, read_write> out: array<f32>;
 // The number of this workgroup in the line of groups that was folded into three axes.
 fn group_index(wid: vec3<u32>, nwg: vec3<u32>) -> u32 {
   return P.first_group + wid.x + nwg.x * (wid.y + nwg.y * wid.z);
 }
-
-@group(0) @binding(1) var<storage, read> in0: array<f32>;
-@group(0) @binding(2) var<storage, read> in1: array<f32>;
-@group(0) @binding(3) var<storage, read_write> out: array<f32>;
 
 var<private> covered: bool;
 
@@ -36,20 +38,21 @@ fn read1(i: u32) -> f32 {
 }
 fn element(o: u32) -> f32 {
   var rest = o;
-  let c1 = rest % 5u;
-  rest = rest / 5u;
-  let c0 = rest % 3u;
-  rest = rest / 3u;
+  let c1 = rest % P.dim1;
+  rest = rest / P.dim1;
+  let c0 = rest;
   let x0 = read0(o);
-  let x1 = read1(0u + c1 * 1u);
+  let x1 = read1(P.x1_offset + c1 * P.x1_stride1);
   let step0 = (x0 + x1);
   let step1 = act_tanh(step0);
   return step1;
 }
 
+// main.wgsl: the head of every entry point; a workgroup finds its number by group_index(wid, nwg).
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
+
   let index = group_index(wid, nwg) * 64u + lane;
   if (index >= P.words) {
     return;

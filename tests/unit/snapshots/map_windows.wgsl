@@ -6,19 +6,22 @@ struct Params {
   first_word: u32,
   words: u32,
   word_shift: u32,
+  dim1: u32,
+  x_offset: u32,
+  x_stride0: u32,
+  x_stride1: u32,
   in0_shift: u32,
   in0_begin: u32,
   in0_count: u32,
+  out_shift: u32,
 }
 @group(0) @binding(0) var<uniform> P: Params;
-
+@group(0) @binding(1) var<storage, read> in0: array<u32>;
+@group(0) @binding(2) var<storage, read_write> out: array<u32>;
 // The number of this workgroup in the line of groups that was folded into three axes.
 fn group_index(wid: vec3<u32>, nwg: vec3<u32>) -> u32 {
   return P.first_group + wid.x + nwg.x * (wid.y + nwg.y * wid.z);
 }
-
-@group(0) @binding(1) var<storage, read> in0: array<u32>;
-@group(0) @binding(2) var<storage, read_write> out: array<u32>;
 
 var<private> covered: bool;
 
@@ -28,21 +31,22 @@ fn read0(i: u32) -> f32 {
     return f32(0);
   }
   let at = i + P.in0_shift;
-  return unpack2x16float(in0[at / 2u])[at % 2u];
+  return unpack2x16float(in0[(at) / 2u])[(at) % 2u];
 }
 fn element(o: u32) -> f32 {
   var rest = o;
-  let c1 = rest % 96u;
-  rest = rest / 96u;
-  let c0 = rest % 128u;
-  rest = rest / 128u;
-  let x = read0(0u + c0 * 1u + c1 * 128u);
+  let c1 = rest % P.dim1;
+  rest = rest / P.dim1;
+  let c0 = rest;
+  let x = read0(P.x_offset + c0 * P.x_stride0 + c1 * P.x_stride1);
   return x;
 }
 
+// main.wgsl: the head of every entry point; a workgroup finds its number by group_index(wid, nwg).
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
+
   let index = group_index(wid, nwg) * 64u + lane;
   if (index >= P.words) {
     return;
@@ -57,7 +61,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
     covered = true;
     let value = element(o);
     if (covered) {
-      word = (word & ~(65535u << (e * 16u))) | ((pack2x16float(vec2<f32>(value, 0.0)) & 65535u) << (e * 16u));
+      word = insertBits(word, pack2x16float(vec2<f32>(value, 0.0)), e * 16u, 16u);
     }
   }
   out[at + P.word_shift] = word;

@@ -19,6 +19,8 @@ class Rewriter {
   void replace(ValueId old, ValueId with);
   // Copies a node with its inputs mapped; output types and names are kept.
   void copy(const Node& node);
+  // Appends `changed`, whose inputs are new values, in the place of an old node; output types and names are kept.
+  void add(const Node& old, Node changed);
   Graph& graph() { return graph_; }
   const Graph& old() const { return old_; }
   // Connects outputs, captures and updates, drops dead nodes and verifies.

@@ -1,4 +1,4 @@
-#include "passes/rewriter.h"
+#include "graph/rewriter.h"
 
 #include "core/error.h"
 
@@ -30,11 +30,15 @@ void Rewriter::replace(ValueId old, ValueId with) { map_.at(old) = with; }
 void Rewriter::copy(const Node& node) {
   Node copied = node;
   copied.inputs = (*this)(node.inputs);
-  const std::vector<ValueId> outputs = graph_.add_node(std::move(copied));
+  add(node, std::move(copied));
+}
+
+void Rewriter::add(const Node& old, Node changed) {
+  const std::vector<ValueId> outputs = graph_.add_node(std::move(changed));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    graph_.set_type(outputs[i], old_.type(node.outputs[i]));
-    graph_.set_name(outputs[i], old_.value(node.outputs[i]).name);
-    replace(node.outputs[i], outputs[i]);
+    graph_.set_type(outputs[i], old_.type(old.outputs[i]));
+    graph_.set_name(outputs[i], old_.value(old.outputs[i]).name);
+    replace(old.outputs[i], outputs[i]);
   }
 }
 
