@@ -14,7 +14,7 @@ FORKY_ROOT ?= build/forky-root
 FORKY = scripts/forky-root.sh $(FORKY_ROOT) --
 SOURCES = git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/'
 
-.PHONY: all setup setup-web setup-tests build demo web test test-all test-format test-release test-web test-asan \
+.PHONY: all setup setup-web setup-tests build install demo web test test-all test-format test-release test-web test-asan \
 	test-fuzz test-forky build-forky bundle bundle-forky bench fuzz format tidy clean
 
 all: build
@@ -37,6 +37,11 @@ demo: setup
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release -j $(JOBS) --target gyrus
 	@$(GYRUS) demo --out out/demo
+
+# The program, the library and its packages (find_package(gyrus), pkg-config gyrus) under PREFIX.
+PREFIX ?= /usr/local
+install: build
+	cmake --install build/release --prefix $(PREFIX)
 
 # The compiler as WASM, the page, the executor for exported folders: web/dist, where build/release/bin/gyrus finds them.
 web: setup-web build

@@ -18,6 +18,7 @@ gyrus_uses(graph gyrus_ops)
 gyrus_uses(plan nlohmann_json::nlohmann_json)
 gyrus_uses(import nlohmann_json::nlohmann_json)
 gyrus_uses(volume ${DEFLATE_LIBRARY} PNG::PNG nlohmann_json::nlohmann_json Threads::Threads)
+gyrus_uses(engine nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 
 # Dawn: the system's with its own header (Debian testing: libwebgpu-dawn-dev). Elsewhere the library that setup.sh takes
 # from npm, which ships no header: gyrus's subset describes exactly these bytes and no others.

@@ -1,12 +1,14 @@
 #include "batch.h"
 
 #include <atomic>
+#include <deque>
 #include <filesystem>
 #include <mutex>
 #include <new>
 #include <thread>
 
 #include "channel.h"
+#include "common.h"
 #include "core/error.h"
 
 namespace gyrus::cli {
@@ -14,29 +16,33 @@ namespace {
 
 struct Moving {
   size_t index = 0;
-  Item item;
+  Segmentation item;
 };
 
 class Batch {
  public:
-  Batch(const std::vector<Job>& jobs, const Model& model, const Manifest& manifest, const PipelineOptions& pipeline,
-        const BatchOptions& options, Timeline& timeline)
+  Batch(const std::vector<Job>& jobs, const DescribedModel& model, const PipelineOptions& pipeline,
+        const BatchOptions& options)
       : jobs_(jobs),
-        model_(model),
-        manifest_(manifest),
-        pipeline_(pipeline),
+        manifest_(model.manifest),
+        pipeline_options_(pipeline),
         options_(options),
-        timeline_(timeline),
         results_(jobs.size()),
         threads_(thread_count()),
         prepared_(threads_),
-        computed_(threads_) {}
+        computed_(threads_) {
+    std::vector<std::string> devices = options.devices;
+    if (devices.empty()) devices.push_back(pipeline.session.device);
+    for (const std::string& device : devices) {
+      PipelineOptions own = pipeline;
+      own.session.device = device;
+      pipelines_.emplace_back(model, own);
+    }
+  }
 
   std::vector<JobResult> run() {
-    std::vector<std::string> devices = options_.devices;
-    if (devices.empty()) devices.push_back(pipeline_.session.device);
     auto preparing = start(threads_, [this](size_t) { prepare_all(); });
-    auto computing = start(devices.size(), [&](size_t i) { compute_all(devices[i]); });
+    auto computing = start(pipelines_.size(), [this](size_t i) { compute_all(pipelines_[i]); });
     auto finishing = start(threads_, [this](size_t) { finish_all(); });
     join(preparing);
     prepared_.close();
@@ -74,6 +80,7 @@ class Batch {
     } catch (const Error& error) {
       failed.code = error.code();
       failed.error = worded(error);
+      failed.hints = error.hints();
     } catch (const std::bad_alloc&) {
       failed.code = ErrorCode::OverLimits;
       failed.error = cat("[", jobs_[index].scan, "] the machine has not enough memory for it");
@@ -108,21 +115,20 @@ class Batch {
         continue;
       }
       Moving moving{i, {}};
-      if (guarded(i, [&] { moving.item = prepare(jobs_[i].scan, pipeline_, timeline_); }))
-        prepared_.push(std::move(moving));
+      if (guarded(i, [&] { moving.item = pipelines_[0].read(jobs_[i].scan); })) prepared_.push(std::move(moving));
     }
   }
 
-  void compute_all(const std::string& device) {
-    Computer computer(model_, pipeline_, device, timeline_);
-    while (std::optional<Moving> moving = prepared_.pop()) {
-      const auto progress = [&](double fraction, const std::string& label) {
-        const std::lock_guard lock(mutex_);
-        show(fraction, label);
-        return true;
-      };
-      if (guarded(moving->index, [&] { computer.compute(moving->item, progress); })) computed_.push(std::move(*moving));
-    }
+  void compute_all(Pipeline& pipeline) {
+    RunOptions run;
+    run.cancel = &interrupted();
+    run.progress = [&](double fraction, const std::string& label) {
+      const std::lock_guard lock(mutex_);
+      show(fraction, label);
+      return true;
+    };
+    while (std::optional<Moving> moving = prepared_.pop())
+      if (guarded(moving->index, [&] { pipeline.compute(moving->item, run); })) computed_.push(std::move(*moving));
   }
 
   void finish_all() {
@@ -130,14 +136,15 @@ class Batch {
       const size_t i = moving->index;
       JobResult result;
       const bool done = guarded(i, [&] {
-        Item& item = moving->item;
-        finish(item, pipeline_, timeline_);
+        Segmentation& item = moving->item;
+        pipelines_[0].finish(item);
         check_interrupted();
         {
-          const Stage stage(timeline_, "finish", "write", item.path);
-          result.qc = write_outputs(item, jobs_[i].outputs, options_.outputs, manifest_, pipeline_.space);
+          const Stage stage(pipeline_options_.timeline, "finish", "write", item.path);
+          result.qc = write_outputs(item, jobs_[i].outputs, options_.outputs, manifest_, pipeline_options_.space);
         }
-        result.summary = summarize(item, jobs_[i].outputs.labels, manifest_, pipeline_, timeline_);
+        result.summary =
+            summarize(item, jobs_[i].outputs.labels, manifest_, pipelines_[0].normalize(), *pipeline_options_.timeline);
         result.notices = item.notices;
         result.profile = std::move(item.profile);
         result.state = JobState::Done;
@@ -147,11 +154,10 @@ class Batch {
   }
 
   const std::vector<Job>& jobs_;
-  const Model& model_;
   const Manifest& manifest_;
-  const PipelineOptions& pipeline_;
+  const PipelineOptions& pipeline_options_;
   const BatchOptions& options_;
-  Timeline& timeline_;
+  std::deque<Pipeline> pipelines_;  // one for each device; any of them prepares and finishes
   std::vector<JobResult> results_;
   size_t threads_;
   Channel<Moving> prepared_, computed_;
@@ -162,9 +168,9 @@ class Batch {
 
 }  // namespace
 
-std::vector<JobResult> run_batch(const std::vector<Job>& jobs, const Model& model, const Manifest& manifest,
-                                 const PipelineOptions& pipeline, const BatchOptions& options, Timeline& timeline) {
-  return Batch(jobs, model, manifest, pipeline, options, timeline).run();
+std::vector<JobResult> run_batch(const std::vector<Job>& jobs, const DescribedModel& model,
+                                 const PipelineOptions& pipeline, const BatchOptions& options) {
+  return Batch(jobs, model, pipeline, options).run();
 }
 
 }  // namespace gyrus::cli

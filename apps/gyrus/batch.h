@@ -22,7 +22,8 @@ enum class JobState : uint8_t { Done, Skipped, Failed };
 struct JobResult {
   JobState state = JobState::Failed;
   ErrorCode code = ErrorCode::Cancelled;  // of a failure
-  std::string error;
+  std::string error;                      // with its hints as options of this program
+  std::vector<Hint> hints;
   std::vector<std::string> notices;
   Summary summary;  // of what is done
   Profile profile;
@@ -40,8 +41,8 @@ struct BatchOptions {
 };
 
 // One result for each job, in their order. An error of a scan is in its result; after Ctrl-C the remaining ones fail
-// with Cancelled. Never throws for a scan's sake.
-std::vector<JobResult> run_batch(const std::vector<Job>& jobs, const Model& model, const Manifest& manifest,
-                                 const PipelineOptions& pipeline, const BatchOptions& options, Timeline& timeline);
+// with Cancelled. Never throws for a scan's sake. The pipeline's options must name a timeline.
+std::vector<JobResult> run_batch(const std::vector<Job>& jobs, const DescribedModel& model,
+                                 const PipelineOptions& pipeline, const BatchOptions& options);
 
 }  // namespace gyrus::cli

@@ -3,7 +3,7 @@
 #include "bids.h"
 #include "commands.h"
 #include "core/error.h"
-#include "model_store.h"
+#include "model_fetch.h"
 #include "segment_arguments.h"
 
 namespace gyrus::cli {
@@ -32,8 +32,8 @@ void run(BidsArguments& arguments) {
   if (fs::equivalent(arguments.dataset, arguments.output, ignored))
     fail(ErrorCode::InvalidInput, arguments.output, "is the dataset itself; results need a folder of their own");
   const auto scans = choose_bids_scans(find_bids_scans(arguments.dataset), arguments.filter, arguments.dataset);
-  const Model model = load_model(ready_model(segment.model, segment.quiet));
-  const Manifest manifest = manifest_of(model);
+  const DescribedModel model = ready_model(segment.model, segment.quiet);
+  const Manifest& manifest = model.manifest;
   segment.out_dir = arguments.output;
   BidsLayout layout{arguments.dataset, arguments.output, manifest.name, segment.outputs,
                     segment.space == "native" ? Space::Native : Space::Conformed};
@@ -42,7 +42,7 @@ void run(BidsArguments& arguments) {
   check_distinct(jobs);
   write_bids_dataset(layout, manifest.labels);
   make_folders(jobs);
-  run_jobs(jobs, model, manifest, segment);
+  run_jobs(jobs, model, segment);
 }
 
 }  // namespace

@@ -3,10 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "common.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "demo.h"
-#include "engine/text.h"
-#include "pipeline.h"
+#include "engine/pipeline.h"
 #include "progress.h"
 #include "volume/dice.h"
 #include "volume/io.h"
@@ -31,7 +32,7 @@ struct DemoArguments {
 
 struct DemoResult {
   Phantom phantom;
-  Item item;
+  Segmentation item;
   std::string device;
   std::vector<LabelOverlap> overlaps;
 };
@@ -42,29 +43,29 @@ DemoResult segment_phantom(const DemoArguments& arguments, Timeline& timeline) {
   phantom.dims = {arguments.size, arguments.size, arguments.size};
   phantom.seed = arguments.seed;
   {
-    const Stage stage(timeline, "prepare", "phantom", "phantom");
+    const Stage stage(&timeline, "prepare", "phantom", "phantom");
     result.phantom = make_phantom(phantom);
   }
-  Model model;
+  DescribedModel model;
   {
-    const Stage stage(timeline, "prepare", "fit the demo model", "phantom");
-    model = demo_model(arguments.size);
+    const Stage stage(&timeline, "prepare", "fit the demo model", "phantom");
+    model = {demo_model(arguments.size), demo_manifest()};
   }
   PipelineOptions options;
   options.conform = false;
   options.session = session_options(arguments.device);
-  options.normalize = parse_normalize("quantile:0.02,0.98");  // as demo_normalize()
-  result.item.path = "phantom";
-  result.item.scan = result.phantom.image;
-  result.item.scan.name = "phantom";
-  make_ready(result.item, options, timeline);
-  Computer computer(model, options, options.session.device, timeline);
+  options.timeline = &timeline;
+  Pipeline pipeline(model, options);
+  result.item = pipeline.prepare(result.phantom.image, "phantom");
   ProgressBar bar(!arguments.quiet && !arguments.json);
-  computer.compute(result.item, [&](double fraction, const std::string& label) {
+  RunOptions run;
+  run.cancel = &interrupted();
+  run.progress = [&](double fraction, const std::string& label) {
     bar.show(fraction, label);
     return true;
-  });
-  finish(result.item, options, timeline);
+  };
+  pipeline.compute(result.item, run);
+  pipeline.finish(result.item);
   result.device = result.item.facts.adapter.name;
   result.overlaps = label_overlaps(result.item.labels, result.phantom.truth);
   return result;

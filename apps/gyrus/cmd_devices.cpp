@@ -5,7 +5,7 @@
 #include "common.h"
 #include "core/error.h"
 #include "core/limits.h"
-#include "engine/text.h"
+#include "core/text.h"
 
 namespace gyrus::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "commands.h"
 #include "compile_arguments.h"
 #include "core/error.h"
-#include "engine/text.h"
+#include "core/text.h"
 #include "plan/check.h"
 #include "volume/io.h"
 #include "web_files.h"
@@ -229,7 +229,7 @@ void run(const ExportArguments& arguments) {
   const uint64_t bytes = draft.bytes();
   draft.put_in_place();
   if (arguments.quiet) return;
-  for (const std::string& notice : compiled.notices) say(notice);
+  if (!compiled.decision.notice.empty()) say(compiled.decision.notice);
   say(cat("[", arguments.out, "] ", request.model.name, " for ", extents_text(request.size), " voxels, ",
           compiled.plan.precision, ", ", bytes_text(bytes), "; needs ", bytes_text(compiled.plan.peak_bytes()),
           " of GPU memory. Serve it with python3 -m http.server -d ", arguments.out));

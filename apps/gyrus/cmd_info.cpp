@@ -4,9 +4,9 @@
 #include "commands.h"
 #include "common.h"
 #include "core/error.h"
-#include "engine/text.h"
+#include "core/text.h"
+#include "engine/model_store.h"
 #include "info.h"
-#include "manifest.h"
 
 namespace gyrus::cli {
 namespace {
@@ -122,8 +122,7 @@ nlohmann::ordered_json to_json(const Model& model, const Manifest& manifest, con
 
 void print_info(const InfoArguments& arguments) {
   const Shape size = parse_size(arguments.size);
-  const Model model = load_model(resolve_model(arguments.model));
-  const Manifest manifest = manifest_of(model);
+  const auto [model, manifest] = open_model(arguments.model);
   const Cost cost = cost_of(model, manifest, size);
   if (arguments.json) {
     nlohmann::ordered_json out = to_json(model, manifest, size, cost);

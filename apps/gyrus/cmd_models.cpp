@@ -4,19 +4,27 @@
 #include "commands.h"
 #include "common.h"
 #include "core/error.h"
-#include "engine/text.h"
+#include "core/text.h"
 #include "info.h"
-#include "manifest.h"
-#include "model_store.h"
+#include "model_fetch.h"
 
 namespace gyrus::cli {
 namespace {
 
-void list_models(bool json) {
+const char* state_text(ModelState state) {
+  switch (state) {
+    case ModelState::Absent: return "absent";
+    case ModelState::Stored: return "cached";
+    case ModelState::Changed: return "changed";
+  }
+  return "";
+}
+
+void print_models(bool json) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   if (!json) std::printf("%-18s %-8s %10s %8s  %-8s %s\n", "name", "state", "size", "classes", "licence", "");
-  for (const StoredModel& model : known_models()) {
-    const char* const state = to_string(state_of(model));
+  for (const ModelEntry& model : list_models()) {
+    const char* const state = state_text(state_of(model));
     all.push_back({{"name", model.name},
                    {"title", model.title},
                    {"state", state},
@@ -49,26 +57,26 @@ void add_describe(CLI::App& models) {
 void add_fetch(CLI::App& models) {
   struct Arguments {
     std::vector<std::string> names;
-    FetchOptions options;
+    std::string from;
+    bool quiet = false;
   };
   CLI::App* command = models.add_subcommand("fetch", "Bring models into the cache and check them");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("NAME", arguments->names, "Names that gyrus models shows")->type_name("MODEL")->required();
   command
-      ->add_option("--from", arguments->options.from,
+      ->add_option("--from", arguments->from,
                    "Where the files are instead of the public repository: a folder, a file in it, or an address")
       ->type_name("FILE|DIR|URL");
-  command->add_flag("-q,--quiet", arguments->options.quiet, "Say nothing unless it fails");
+  command->add_flag("-q,--quiet", arguments->quiet, "Say nothing unless it fails");
   command->footer(
       "Examples:\n"
       "  gyrus models fetch mindgrab model18cls\n"
       "  gyrus models fetch mindgrab --from /media/stick/mindgrab\n"
       "  GYRUS_MODELS_URL=https://mirror.example.org/meshnet gyrus models fetch mindgrab");
   command->callback([arguments] {
-    if (arguments->names.size() > 1 && !arguments->options.from.empty() &&
-        arguments->options.from.rfind("http", 0) == 0)
+    if (arguments->names.size() > 1 && !arguments->from.empty() && arguments->from.rfind("http", 0) == 0)
       fail(ErrorCode::InvalidInput, "--from", "an address holds the files of one model; fetch them one by one");
-    for (const std::string& name : arguments->names) fetch_model(name, arguments->options);
+    for (const std::string& name : arguments->names) fetch(name, arguments->from, arguments->quiet);
   });
 }
 
@@ -82,7 +90,7 @@ void add_models(CLI::App& app) {
   add_fetch(*command);
   command->footer("Examples:\n  gyrus models\n  gyrus models fetch mindgrab\n  gyrus models describe mindgrab");
   command->callback([command, json] {
-    if (command->get_subcommands().empty()) list_models(*json);
+    if (command->get_subcommands().empty()) print_models(*json);
   });
 }
 

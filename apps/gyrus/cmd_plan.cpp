@@ -4,7 +4,7 @@
 #include "commands.h"
 #include "compile_arguments.h"
 #include "core/error.h"
-#include "engine/text.h"
+#include "core/text.h"
 #include "plan/check.h"
 #include "volume/io.h"
 
@@ -46,9 +46,9 @@ const char* kind_name(BufferKind kind) {
 }
 
 void print_buffers(const Plan& plan) {
-  std::printf("\nbuffers\n%5s %14s  %-8s %s\n", "", "bytes", "kind", "label");
+  std::printf("\nbuffers\n%5s %14s  %-9s %s\n", "", "bytes", "kind", "label");
   for (size_t i = 0; i < plan.buffers.size(); ++i)
-    std::printf("%5zu %14llu  %-8s %s\n", i, static_cast<unsigned long long>(plan.buffers[i].size),
+    std::printf("%5zu %14llu  %-9s %s\n", i, static_cast<unsigned long long>(plan.buffers[i].size),
                 kind_name(plan.buffers[i].kind), plan.buffers[i].label.c_str());
 }
 
@@ -93,7 +93,7 @@ void run(const PlanArguments& arguments) {
   const Compiled compiled = compile(request.model, request.size, request.network, target,
                                     parse_precision(arguments.compile.device.precision));
   check(compiled.plan, target.limits);
-  for (const std::string& notice : compiled.notices) say(notice);
+  if (!compiled.decision.notice.empty()) say(compiled.decision.notice);
   if (!arguments.dump.empty()) dump_kernels(compiled.plan, arguments.dump);
   if (!arguments.output.empty()) write_plan(compiled.plan, arguments.output);
   print_summary(compiled.plan, target);

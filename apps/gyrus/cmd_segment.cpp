@@ -6,9 +6,9 @@
 #include "batch.h"
 #include "commands.h"
 #include "core/error.h"
-#include "engine/text.h"
+#include "core/text.h"
 #include "leftovers.h"
-#include "model_store.h"
+#include "model_fetch.h"
 #include "progress.h"
 #include "segment_arguments.h"
 #include "volume/io.h"
@@ -129,26 +129,27 @@ void make_folders(const std::vector<Job>& jobs) {
   }
 }
 
-PipelineOptions pipeline_options(const SegmentArguments& arguments, const Manifest& manifest) {
+PipelineOptions pipeline_options(const SegmentArguments& arguments) {
   PipelineOptions options;
   options.session = session_options(arguments.device);
-  options.normalize = arguments.normalize.empty() ? manifest.normalize : parse_normalize(arguments.normalize);
+  if (!arguments.normalize.empty()) options.normalize = parse_normalize(arguments.normalize);
   options.conform = !arguments.no_conform;
   options.space = arguments.space == "native" ? Space::Native : Space::Conformed;
   options.frame = arguments.volume;
-  options.largest_component =
-      arguments.components.empty() ? manifest.largest_component : arguments.components == "largest";
-  options.fill_holes = arguments.fill_holes || manifest.fill_holes;
+  if (!arguments.components.empty()) options.largest_component = arguments.components == "largest";
+  if (arguments.fill_holes) options.fill_holes = true;
+  options.allow_empty = arguments.allow_empty;
+  options.check_finite = arguments.nan_check;
   options.probabilities = !arguments.probabilities.empty() || wants(arguments, "probabilities");
   options.profile = arguments.profile || !arguments.trace.empty();
   return options;
 }
 
-void run_jobs(const std::vector<Job>& jobs, const Model& model, const Manifest& manifest,
-              const SegmentArguments& arguments) {
+void run_jobs(const std::vector<Job>& jobs, const DescribedModel& model, const SegmentArguments& arguments) {
   Timeline timeline;
-  remove_leftovers(jobs, manifest.labels);
-  const PipelineOptions pipeline = pipeline_options(arguments, manifest);
+  remove_leftovers(jobs, model.manifest.labels);
+  PipelineOptions pipeline = pipeline_options(arguments);
+  pipeline.timeline = &timeline;
   const bool many = jobs.size() > 1 || !arguments.out_dir.empty();
   BatchOptions batch;
   batch.jobs = arguments.jobs;
@@ -169,10 +170,10 @@ void run_jobs(const std::vector<Job>& jobs, const Model& model, const Manifest& 
     else
       std::fputs(result.summary.text.c_str(), stderr);
   };
-  const std::vector<JobResult> results = run_batch(jobs, model, manifest, pipeline, batch, timeline);
+  const std::vector<JobResult> results = run_batch(jobs, model, pipeline, batch);
   bar.clear();
   if (!arguments.trace.empty()) write_file(arguments.trace, timeline.trace());
-  if (!arguments.qc.empty()) write_qc(arguments.qc, manifest, jobs, results);
+  if (!arguments.qc.empty()) write_qc(arguments.qc, model.manifest, jobs, results);
   report_results(jobs, results, arguments, many);
 }
 
@@ -202,7 +203,10 @@ void report_results(const std::vector<Job>& jobs, const std::vector<JobResult>& 
     if (result.state == JobState::Skipped) summaries.push_back({{"scan", jobs[i].scan}, {"skipped", true}});
     if (result.state == JobState::Failed) {
       failed.push_back(i);
-      summaries.push_back({{"scan", jobs[i].scan}, {"error", result.error}, {"code", to_string(result.code)}});
+      std::vector<std::string> hints;
+      for (const Hint hint : result.hints) hints.emplace_back(to_string(hint));
+      summaries.push_back(
+          {{"scan", jobs[i].scan}, {"error", result.error}, {"code", to_string(result.code)}, {"hints", hints}});
     }
     if (arguments.profile) std::fputs(profile_table(result.profile).c_str(), stderr);
   }
@@ -229,6 +233,9 @@ void add_common_segment_options(CLI::App& command, SegmentArguments& arguments) 
                   "Keep all connected parts of a label, or the largest of each; the model's own way if not given")
       ->check(CLI::IsMember({"keep", "largest"}));
   command.add_flag("--fill-holes", arguments.fill_holes, "Fill background that is enclosed by labels");
+  command.add_flag("--allow-empty", arguments.allow_empty, "Accept results without any label");
+  command.add_flag("--nan-check", arguments.nan_check,
+                   "Test every value of the network; name the first layer that overflows");
   command.add_option("--border", arguments.border, "Grow (or, negative, shrink) mask and brain by so many mm")
       ->type_name("MM")
       ->capture_default_str();
@@ -282,8 +289,7 @@ void add_segment(CLI::App& app) {
   command->callback([arguments] {
     check_arguments(*arguments);
     const std::vector<Job> jobs = make_jobs(*arguments);
-    const Model model = load_model(ready_model(arguments->model, arguments->quiet));
-    run_jobs(jobs, model, manifest_of(model), *arguments);
+    run_jobs(jobs, ready_model(arguments->model, arguments->quiet), *arguments);
   });
 }
 

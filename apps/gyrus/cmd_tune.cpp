@@ -3,7 +3,7 @@
 #include "commands.h"
 #include "compile_arguments.h"
 #include "core/error.h"
-#include "engine/text.h"
+#include "core/text.h"
 #include "engine/tuner.h"
 
 namespace gyrus::cli {
@@ -14,12 +14,12 @@ struct TuneArguments {
   double seconds = 30;
 };
 
-Device open_for(const AdapterInfo& adapter, const Limits& limits, const Features& features) {
+Device open_for(const std::string& selector, const Limits& limits, const Features& features) {
   DeviceOptions options;
-  options.selector = std::to_string(adapter.index);
+  options.selector = selector;
   options.limits = limits;
   options.features = features;
-  options.features.timestamp_query = adapter.features.timestamp_query;
+  options.features.timestamp_query = true;
   options.pipeline_cache = "";  // most of what is compiled here is never used again
   return open_device(options);
 }
@@ -32,7 +32,7 @@ void run(const TuneArguments& arguments) {
     fail(ErrorCode::Unsupported, adapter.name, "has no timestamps to measure with; the defaults stay");
   const CompileTarget target = target_of(adapter, options.limits);
   const Compiled compiled = compile(request.model, request.size, request.network, target, options.precision);
-  const Device device = open_for(adapter, target.limits, compiled.plan.features);
+  const Device device = open_for(options.device, target.limits, compiled.plan.features);
   TuneOptions wanted;
   wanted.budget_seconds = arguments.seconds;
   wanted.observer = [](const ConvTuning& shape, double ms) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -83,14 +84,10 @@ const char* words_for(Hint hint) {
     case Hint::CheckFinite: return "--nan-check";
     case Hint::MinMaxNormalize: return "--normalize minmax";
     case Hint::AllowEmpty: return "--allow-empty";
-    case Hint::FetchModel: return "gyrus models fetch";
-    case Hint::FetchFromFolder: return "gyrus models fetch --from FOLDER";
+    case Hint::FetchModel: return "gyrus models fetch NAME";
+    case Hint::FetchFromFolder: return "gyrus models fetch NAME --from FOLDER";
   }
   return "";
-}
-
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
 }  // namespace
@@ -189,7 +186,7 @@ CompileTarget plan_target(const DeviceArguments& arguments) {
   }
   CompileTarget target = default_target();
   target.limits = *choice.limits;
-  target.memory_bytes = choice.memory_bytes;
+  if (choice.memory_bytes) target.memory = MemoryBudget{*choice.memory_bytes};
   if (arguments.limits != "default") target.name = arguments.limits;
   return target;
 }
@@ -213,7 +210,7 @@ std::string stem_of(const std::string& path) {
   if (path == "-") return "stdin";
   std::string name = std::filesystem::path(path).filename().string();
   for (const char* end : {".nii.gz", ".nii", ".mgz", ".mgh.gz", ".mgh", ".hdr.gz", ".img.gz", ".hdr", ".img"})
-    if (ends_with(name, end)) return name.substr(0, name.size() - std::string(end).size());
+    if (name.ends_with(end) && name != end) return name.substr(0, name.size() - std::string(end).size());
   return name;
 }
 

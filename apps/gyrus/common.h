@@ -1,5 +1,4 @@
 #pragma once
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <optional>
 #include <string>
@@ -8,6 +7,10 @@
 #include "gyrus/error.h"
 
 // What the commands share.
+
+namespace CLI {
+class App;
+}
 
 namespace gyrus::cli {
 

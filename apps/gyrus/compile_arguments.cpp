@@ -1,5 +1,7 @@
 #include "compile_arguments.h"
 
+#include <CLI/CLI.hpp>
+
 namespace gyrus::cli {
 
 void add_compile_options(CLI::App& command, CompileArguments& arguments) {
@@ -18,8 +20,9 @@ void add_compile_options(CLI::App& command, CompileArguments& arguments) {
 CompileRequest read_request(const CompileArguments& arguments) {
   CompileRequest request;
   request.size = parse_size(arguments.size);
-  request.model = load_model(resolve_model(arguments.model));
-  request.manifest = manifest_of(request.model);
+  DescribedModel described = open_model(arguments.model);
+  request.model = std::move(described.model);
+  request.manifest = std::move(described.manifest);
   request.normalize = arguments.normalize.empty() ? request.manifest.normalize : parse_normalize(arguments.normalize);
   request.network.input = arguments.input == "u8" ? DType::U8 : DType::F32;
   request.network.clamp = request.normalize.kind != NormalizeKind::None;

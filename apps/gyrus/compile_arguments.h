@@ -1,9 +1,8 @@
 #pragma once
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "common.h"
-#include "manifest.h"
+#include "engine/model_store.h"
 
 // What plan, tune and export ask alike: which network, for which volume, for which device.
 

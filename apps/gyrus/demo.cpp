@@ -13,6 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kTitle = "Tissues of the synthetic head";
+
 // A layer list (docs/models.md); its tensors are named NUMBER.weight and NUMBER.bias.
 std::string layer_list(const std::vector<DemoLayer>& layers) {
   Json list = Json::array();
@@ -61,9 +63,7 @@ std::string colormap(const LabelTable& table) {
 
 std::vector<std::string> write_demo_model(const std::string& folder, int64_t size) {
   const std::vector<DemoLayer> layers = demo_layers(size);
-  const NormalizeOptions normalize = demo_normalize();
-  const Json manifest = {{"title", "Tissues of the synthetic head"},
-                         {"normalize", cat("quantile:", normalize.low, ",", normalize.high)}};
+  const Json manifest = {{"title", kTitle}, {"normalize", normalize_text(demo_normalize())}};
   std::vector<std::string> written;
   for (const auto& [name, text] : {std::pair<const char*, std::string>{"model.json", layer_list(layers)},
                                    {"model.safetensors", safetensors(layers)},
@@ -75,15 +75,23 @@ std::vector<std::string> write_demo_model(const std::string& folder, int64_t siz
   return written;
 }
 
+Manifest demo_manifest() {
+  Manifest manifest;
+  manifest.name = "demo";
+  manifest.title = kTitle;
+  manifest.normalize = demo_normalize();
+  manifest.labels = phantom_labels();
+  return manifest;
+}
+
 Model demo_model(int64_t size) {
-  const auto network = std::make_shared<const Network>(demo_network(size));
   Model model;
   model.name = "demo";
   model.format = "built in";
   model.input_channels = 1;
   model.classes = kTissues;
   model.spatial_rank = 3;
-  model.build = [network](const Shape& spatial) { return network->build(spatial); };
+  model.network = std::make_shared<const Network>(demo_network(size));
   return model;
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model_store.h"
+#include "engine/known_models.h"
 
 namespace gyrus::cli {
 namespace {
@@ -29,7 +29,7 @@ std::vector<std::string> choices_of(const OptionOutline& option) {
   for (const std::string& part : split(option.type, '|'))
     if (const std::string word = part.substr(0, part.find('[')); is_word(word)) choices.push_back(word);
   if (option.type == "MODEL")
-    for (const StoredModel& model : built_in_models()) choices.push_back(model.name);
+    for (const KnownModel& model : known_models()) choices.push_back(model.name);
   return choices;
 }
 

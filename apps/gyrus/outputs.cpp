@@ -1,5 +1,6 @@
 #include "outputs.h"
 
+#include "common.h"
 #include "core/error.h"
 #include "volume/io.h"
 #include "volume/mask.h"
@@ -15,7 +16,7 @@ std::string file_word(const std::string& name) {
   return word;
 }
 
-void write_masks(const Item& item, const OutputPaths& paths, const OutputOptions& options, const Volume& scan) {
+void write_masks(const Segmentation& item, const OutputPaths& paths, const OutputOptions& options, const Volume& scan) {
   if (paths.mask.empty() && paths.brain.empty()) return;
   const Volume mask = make_mask(item.labels, options.border_mm);
   WriteOptions as_labels;
@@ -35,7 +36,7 @@ std::string probability_path(const std::string& path, const LabelTable& table, s
 }
 
 // The background says nothing that the others do not.
-void write_probabilities(const Item& item, const std::string& path, const LabelTable& table) {
+void write_probabilities(const Segmentation& item, const std::string& path, const LabelTable& table) {
   if (path.empty()) return;
   for (size_t c = 1; c < item.probabilities.size(); ++c)
     write_volume(probability_path(path, table, item.probabilities.size(), c), item.probabilities[c]);
@@ -68,7 +69,7 @@ std::string with_suffix(const std::string& path, const std::string& word) {
   return path.substr(0, name) + stem + "_" + word + path.substr(name + stem.size());
 }
 
-QcEntry write_outputs(const Item& item, const OutputPaths& paths, const OutputOptions& options,
+QcEntry write_outputs(const Segmentation& item, const OutputPaths& paths, const OutputOptions& options,
                       const Manifest& manifest, Space space) {
   const Volume& scan = item.result_scan(space);
   QcEntry entry;

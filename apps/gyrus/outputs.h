@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline.h"
+#include "engine/pipeline.h"
 #include "volume/qc_page.h"
 
 // The files that a scan gives.
@@ -33,7 +33,7 @@ struct OutputOptions {
 };
 
 // Writes what is wanted, the labels last: where they are, everything is. Returns the scan's part of the QC page.
-QcEntry write_outputs(const Item& item, const OutputPaths& paths, const OutputOptions& options,
+QcEntry write_outputs(const Segmentation& item, const OutputPaths& paths, const OutputOptions& options,
                       const Manifest& manifest, Space space);
 
 // With `word` before the ending: "a/b.nii.gz" → "a/b_word.nii.gz".

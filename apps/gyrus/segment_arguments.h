@@ -21,13 +21,13 @@ struct SegmentArguments {
   double border = 0;
   int64_t volume = -1;
   int jobs = 0;
-  bool no_conform = false, fill_holes = false, tables = false, again = false;
+  bool no_conform = false, fill_holes = false, allow_empty = false, nan_check = false, tables = false, again = false;
   bool profile = false, quiet = false, json = false;
   DeviceArguments device;
 };
 
 void add_common_segment_options(CLI::App& command, SegmentArguments& arguments);
-PipelineOptions pipeline_options(const SegmentArguments& arguments, const Manifest& manifest);
+PipelineOptions pipeline_options(const SegmentArguments& arguments);
 
 // Throws InvalidInput where --outputs names a kind that does not exist.
 void check_outputs(const SegmentArguments& arguments);
@@ -37,8 +37,7 @@ void check_distinct(const std::vector<Job>& jobs);
 void make_folders(const std::vector<Job>& jobs);
 
 // Runs them all and says how it went; one failed scan is thrown, of several the exit status tells.
-void run_jobs(const std::vector<Job>& jobs, const Model& model, const Manifest& manifest,
-              const SegmentArguments& arguments);
+void run_jobs(const std::vector<Job>& jobs, const DescribedModel& model, const SegmentArguments& arguments);
 void write_qc(const std::string& path, const Manifest& manifest, const std::vector<Job>& jobs,
               const std::vector<JobResult>& results);
 void report_results(const std::vector<Job>& jobs, const std::vector<JobResult>& results,

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "engine/text.h"
+#include "core/text.h"
 
 namespace gyrus::cli {
 namespace {
@@ -56,7 +56,7 @@ Json labels_json(const Volume& volume, const std::map<int64_t, int64_t>& counts,
   return labels;
 }
 
-Json facts_json(const Item& item) {
+Json facts_json(const Segmentation& item) {
   const RunFacts& facts = item.facts;
   return {{"precision", facts.precision},
           {"peak_bytes", facts.peak_bytes},
@@ -76,8 +76,8 @@ Json device_json(const AdapterInfo& adapter) {
 
 }  // namespace
 
-Summary summarize(const Item& item, const std::string& output, const Manifest& manifest, const PipelineOptions& options,
-                  const Timeline& timeline) {
+Summary summarize(const Segmentation& item, const std::string& output, const Manifest& manifest,
+                  const NormalizeOptions& normalize, const Timeline& timeline) {
   const std::map<int64_t, int64_t> counts = label_counts(item.labels);
   std::map<std::string, double> seconds = stage_seconds(timeline, item.path);
   int64_t labelled = 0;
@@ -102,7 +102,7 @@ Summary summarize(const Item& item, const std::string& output, const Manifest& m
               {"grid", item.labels.dims},
               {"network_grid", item.network_input().dims},
               {"normalization",
-               {{"kind", normalize_text(options.normalize)},
+               {{"kind", normalize_text(normalize)},
                 {"low", item.normalization.source_low},
                 {"high", item.normalization.source_high}}},
               {"device", device_json(item.facts.adapter)},

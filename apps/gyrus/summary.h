@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "pipeline.h"
+#include "engine/pipeline.h"
 
 namespace gyrus::cli {
 
@@ -12,7 +12,7 @@ struct Summary {
   nlohmann::ordered_json json;  // times by stage, device, plan memory, label counts, notices
 };
 
-Summary summarize(const Item& item, const std::string& output, const Manifest& manifest, const PipelineOptions& options,
-                  const Timeline& timeline);
+Summary summarize(const Segmentation& item, const std::string& output, const Manifest& manifest,
+                  const NormalizeOptions& normalize, const Timeline& timeline);
 
 }  // namespace gyrus::cli

@@ -7,7 +7,7 @@
 
 #include "common.h"
 #include "core/error.h"
-#include "manifest.h"
+#include "engine/model_store.h"
 
 namespace gyrus::cli {
 namespace {
@@ -40,8 +40,7 @@ bool holds_model(const fs::path& folder) {
 
 void add_model(const fs::path& folder, std::vector<WebModel>& models) {
   try {
-    const Model model = load_model(folder.string());
-    const Manifest manifest = manifest_of(model);
+    const auto [model, manifest] = open_model(folder.string());
     if (std::any_of(models.begin(), models.end(), [&](const WebModel& m) { return m.name == model.name; }))
       return whisper(cat("[", folder.string(), "] left out: another model has the same name"));
     WebModel entry{model.name, manifest.title, manifest.licence, model.classes, folder, {}};

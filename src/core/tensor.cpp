@@ -111,9 +111,9 @@ uint16_t float_to_half(float value) {
   std::memcpy(&bits, &value, 4);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);    // NaN
-  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);   // rounds to infinity
-  if (magnitude < 0x33000001u) return static_cast<uint16_t>(sign);              // rounds to zero
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);   // NaN
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to infinity
+  if (magnitude < 0x33000001u) return static_cast<uint16_t>(sign);             // rounds to zero
   const int exponent = static_cast<int>(magnitude >> 23) - 127;
   uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
   const int drop = exponent < -14 ? 13 + (-14 - exponent) : 13;

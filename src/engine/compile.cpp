@@ -2,32 +2,31 @@
 
 #include "core/error.h"
 #include "core/limits.h"
-#include "engine/text.h"
+#include "core/text.h"
 
 namespace gyrus {
 namespace {
 
 Compiled compile_as(const Model& model, const Shape& spatial, const NetworkOptions& network,
-                    const CompileTarget& target, Precision precision, const PassObserver& observer) {
+                    const CompileTarget& target, const PlanChoice& choice, const PassObserver& observer) {
   Compiled out;
   out.before = network_graph(model, spatial, network);
-  out.after = optimize(out.before, precision, observer);
-  PlanOptions tuning = target.tuning;
+  out.after = optimize(out.before, choice.halves ? Precision::F16 : Precision::F32, observer);
+  CompileTarget cut = target;
+  cut.limits = limits_for(choice, target.limits);
   if (target.kept)
-    if (const auto kept = target.kept(target, out.after)) tuning.conv = *kept;
-  out.plan = make_plan(out.after, target.limits, tuning);
+    if (const auto kept = target.kept(cut, out.after)) cut.tuning.conv = *kept;
+  out.plan = make_plan(out.after, cut.limits, cut.tuning);
+  out.decision.plan = choice;
   return out;
 }
 
-bool fits(const Plan& plan, const CompileTarget& target) {
-  return !target.memory_bytes || plan.peak_bytes() <= *target.memory_bytes;
-}
-
-[[noreturn]] void fail_memory(const Model& model, const Shape& spatial, const Plan& plan, const CompileTarget& target) {
+void check_memory(const Model& model, const Shape& spatial, const Plan& plan, const CompileTarget& target) {
+  if (!target.memory || !target.memory->certain || plan.peak_bytes() <= target.memory->bytes) return;
   const Hint first = plan.precision == "f16" ? Hint::SmallerModel : Hint::HalfPrecision;
   fail(ErrorCode::OverLimits, {first, Hint::SmallerVolume}, model.name, "needs ", bytes_text(plan.peak_bytes()),
        " of GPU memory for ", extents_text(spatial), " voxels in ", plan.precision, ", but ", target.name, " has ",
-       bytes_text(*target.memory_bytes));
+       bytes_text(target.memory->bytes));
 }
 
 }  // namespace
@@ -42,17 +41,31 @@ PrecisionChoice parse_precision(const std::string& text) {
 }
 
 Compiled compile(const Model& model, const Shape& spatial, const NetworkOptions& network, const CompileTarget& target,
-                 PrecisionChoice precision, const PassObserver& observer) {
-  const Precision first = precision == PrecisionChoice::F16 ? Precision::F16 : Precision::F32;
-  Compiled out = compile_as(model, spatial, network, target, first, observer);
-  if (!fits(out.plan, target) && precision == PrecisionChoice::Auto) {
-    const uint64_t f32_bytes = out.plan.peak_bytes();
-    out = compile_as(model, spatial, network, target, Precision::F16, observer);
-    out.notices.push_back(cat("f32 would need ", bytes_text(f32_bytes), " of GPU memory, ", target.name, " has ",
-                              bytes_text(*target.memory_bytes), "; using f16"));
-  }
-  if (!fits(out.plan, target)) fail_memory(model, spatial, out.plan, target);
+                 const PlanChoice& choice, const PassObserver& observer) {
+  Compiled out = compile_as(model, spatial, network, target, choice, observer);
+  check_memory(model, spatial, out.plan, target);
   return out;
+}
+
+Compiled compile(const Model& model, const Shape& spatial, const NetworkOptions& network, const CompileTarget& target,
+                 PrecisionChoice precision, const PassObserver& observer) {
+  std::optional<Compiled> last;  // of those that were weighed
+  const auto bytes_of = [&](const PlanChoice& choice) -> std::optional<uint64_t> {
+    last.reset();
+    try {
+      last = compile_as(model, spatial, network, target, choice, observer);
+      return last->plan.peak_bytes();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::OverLimits) return std::nullopt;
+      throw;
+    }
+  };
+  Decision decision = choose_plan(precision, target.memory, bytes_of);
+  if (!last || last->decision.plan != decision.plan)
+    last = compile_as(model, spatial, network, target, decision.plan, observer);
+  check_memory(model, spatial, last->plan, target);
+  last->decision = std::move(decision);
+  return std::move(*last);
 }
 
 }  // namespace gyrus

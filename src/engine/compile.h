@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/network.h"
+#include "engine/policy.h"
 #include "gyrus/segmenter.h"
 #include "passes/passes.h"
 #include "plan/planner.h"
@@ -18,7 +19,7 @@ struct CompileTarget {
   std::string name;
   Limits limits;
   PlanOptions tuning;
-  std::optional<uint64_t> memory_bytes;
+  std::optional<MemoryBudget> memory;
   std::string device{};  // adapter and driver, under which tunings are kept; empty: none are looked for
   // The tuning kept for a graph that went through the passes, if there is one; may be empty.
   std::function<std::optional<ConvTuning>(const CompileTarget&, const Graph&)> kept{};
@@ -34,14 +35,17 @@ struct Compiled {
   Graph before;  // as imported, with the normalisation in front and the argmax behind
   Graph after;   // as planned
   Plan plan;
-  std::vector<std::string> notices;  // what was decided for the user; one line each
+  Decision decision;  // which plan it is, and why
 };
 
 // Called with the name of each pass and the graph that it made.
 using PassObserver = std::function<void(const std::string& pass, const Graph&)>;
 
-// Throws OverLimits when the plan needs more memory than the target has, saying what to try.
+// The plan that choose_plan() decides for. Throws OverLimits when it surely needs more memory than the target has.
 Compiled compile(const Model& model, const Shape& spatial, const NetworkOptions& network, const CompileTarget& target,
                  PrecisionChoice precision, const PassObserver& observer = {});
+// This plan and no other.
+Compiled compile(const Model& model, const Shape& spatial, const NetworkOptions& network, const CompileTarget& target,
+                 const PlanChoice& choice, const PassObserver& observer = {});
 
 }  // namespace gyrus

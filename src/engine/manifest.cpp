@@ -5,34 +5,12 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "engine/known_models.h"
 
 namespace gyrus {
 namespace {
 
 using Json = nlohmann::json;
-
-// The models of brainchop (https://github.com/neuroneural/brainchop-models).
-struct Known {
-  const char* name;
-  const char* title;
-  const char* normalize;
-  const char* classes;     // "name, name …" where the folder has no colour map
-  bool largest_component;  // only where a class is one thing: most have a part in each hemisphere
-};
-constexpr Known kKnown[] = {
-    {"mindgrab", "Skull stripping for any contrast (MindGrab)", "quantile:0.02,0.98", "background,brain", true},
-    {"model5_gw_ae", "Grey and white matter, light", "minmax", "background,White Matter,Grey Matter", false},
-    {"model11_gw_ae", "Grey and white matter, large", "minmax", "background,White Matter,Grey Matter", false},
-    {"model18cls", "18 regions", "minmax", "", false},
-    {"model20chan3cls", "Grey and white matter, high accuracy", "quantile:0.02,0.98",
-     "background,White Matter,Grey Matter", false},
-    {"model21_104class", "104 regions of the FreeSurfer aparc atlas", "minmax", "", false},
-    {"model30chan18cls", "18 regions, high accuracy", "minmax", "", false},
-};
-constexpr const char* kKnownLicence = "MIT";
-constexpr const char* kKnownCitation =
-    "Masoud M, Hu F, Plis S. Brainchop: In-browser MRI volumetric segmentation and rendering. "
-    "Journal of Open Source Software 8(83), 5098, 2023. doi:10.21105/joss.05098";
 
 std::string path_in(const Model& model, const std::string& name) {
   const bool has_slash = model.path.empty() || model.path.back() == '/';
@@ -43,11 +21,7 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-bool is_colormap(const std::string& name) {
-  const std::string end = ".json";
-  return name.rfind("colormap", 0) == 0 && name.size() > end.size() &&
-         name.compare(name.size() - end.size(), end.size(), end) == 0;
-}
+bool is_colormap(const std::string& name) { return name.starts_with("colormap") && name.ends_with(".json"); }
 
 // The first colour map among the files with one entry for each class.
 LabelTable colormap_of(const Model& model, const SideFiles& files) {
@@ -94,8 +68,8 @@ void read_labels(const Json& labels, const std::string& file, LabelTable& table)
 Manifest parse_manifest(const std::string& text, const std::string& file, Manifest manifest) {
   const Json root = Json::parse(text, nullptr, false);
   if (!root.is_object()) fail(ErrorCode::InvalidModel, file, "is no JSON object");
-  static constexpr const char* kKeys[] = {"title",      "description", "normalize", "labels",
-                                          "components", "fill_holes",  "licence",   "citation"};
+  static constexpr const char* kKeys[] = {"title",      "description", "normalize", "labels",  "components",
+                                          "fill_holes", "allow_empty", "licence",   "citation"};
   for (const auto& [key, value] : root.items())
     if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys))
       fail(ErrorCode::InvalidModel, file, "\"", key, "\" is no entry of a manifest; docs/models.md lists them");
@@ -110,6 +84,7 @@ Manifest parse_manifest(const std::string& text, const std::string& file, Manife
     fail(ErrorCode::InvalidModel, file, "\"components\" is neither \"keep\" nor \"largest\"");
   manifest.largest_component = components == "largest";
   manifest.fill_holes = flag_of(root, "fill_holes", file);
+  manifest.allow_empty = flag_of(root, "allow_empty", file);
   if (root.contains("labels")) read_labels(root["labels"], file, manifest.labels);
   return manifest;
 }
@@ -126,22 +101,21 @@ Manifest manifest_of(const Model& model, const SideFiles& files) {
   if (!has_colormap) manifest.labels = default_labels(model.classes);
   if (const auto own = files.find(kManifestName); own != files.end())
     return parse_manifest(text_of(own->second), path_in(model, kManifestName), manifest);
-  for (const Known& known : kKnown) {
-    if (model.name != known.name) continue;
-    manifest.title = known.title;
-    manifest.normalize = parse_normalize(known.normalize);
-    if (!has_colormap) manifest.labels = named_labels(known.classes, model.classes);
-    manifest.largest_component = known.largest_component;
+  if (const KnownModel* known = recognise(model)) {
+    manifest.title = known->title;
+    manifest.normalize = parse_normalize(known->normalize);
+    if (!has_colormap) manifest.labels = named_labels(known->class_names, model.classes);
+    manifest.largest_component = known->largest_component;
     manifest.licence = kKnownLicence;
     manifest.citation = kKnownCitation;
+    return manifest;
   }
+  for (const KnownModel& known : known_models())
+    if (model.name == known.name)
+      manifest.notices.push_back(cat("the weights are not those of the known model ", known.name,
+                                     ": intensities are normalised by ", normalize_text(manifest.normalize),
+                                     " unless a ", kManifestName, " in the folder says otherwise"));
   return manifest;
-}
-
-KnownModel known_model(const std::string& name) {
-  for (const Known& known : kKnown)
-    if (name == known.name) return {known.title, kKnownLicence};
-  return {};
 }
 
 std::string normalize_text(const NormalizeOptions& options) {

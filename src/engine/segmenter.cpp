@@ -1,34 +1,43 @@
-#include "gyrus/segmenter.h"
+#include "gyrus/gyrus.h"
 
 #include <cstring>
 
 #include "core/error.h"
-#include "engine/segment.h"
-#include "import/model.h"
+#include "engine/model_store.h"
+#include "engine/pipeline.h"
 
 namespace gyrus {
+namespace {
+
+PipelineOptions pipeline_options(const SegmenterOptions& options) {
+  PipelineOptions out;
+  out.conform = false;
+  out.session.precision = options.precision;
+  out.session.device = options.device;
+  out.session.limits = options.limits;
+  if (!options.normalize.empty()) out.normalize = parse_normalize(options.normalize);
+  out.largest_component = options.largest_component;
+  out.fill_holes = options.fill_holes;
+  out.allow_empty = options.allow_empty;
+  return out;
+}
+
+}  // namespace
 
 struct SegmenterImpl {
-  Model model;
-  Dims dims{};
-  SegmenterOptions options;
-  NormalizeOptions normalize;
-  std::string device;
-  std::optional<Session> session;
-  VoxelType compiled_for = VoxelType::U8;
-  double gpu_seconds = 0;
+  SegmenterImpl(const std::string& name, const Dims& size, const SegmenterOptions& options)
+      : model(open_model(name)),
+        dims(size),
+        progress(options.progress),
+        device(choose_adapter(options.device).name),
+        pipeline(model, pipeline_options(options)) {}
 
-  void prepare(const Volume& volume) {
-    if (session && compiled_for == volume.type && !session->device().lost()) return;
-    session.reset();  // its memory first
-    SessionOptions wanted;
-    wanted.precision = options.precision;
-    wanted.device = options.device;
-    wanted.limits = options.limits;
-    wanted.network = network_options(volume, normalize);
-    session.emplace(model, spatial_shape(model, volume), wanted);
-    compiled_for = volume.type;
-  }
+  DescribedModel model;
+  Dims dims;
+  std::function<bool(double)> progress;
+  std::string device;
+  Pipeline pipeline;
+  double gpu_seconds = 0;
 
   std::vector<uint8_t> run(VoxelType type, const void* voxels, size_t count) {
     Volume volume(dims, type);
@@ -37,17 +46,18 @@ struct SegmenterImpl {
            to_string(dims), ")");
     std::memcpy(volume.data.data(), voxels, volume.data.size());
     volume.name = "segmenter";
-    const Normalization normalization = normalization_of(volume, normalize);
-    prepare(volume);
-    RunOptions run_options;
-    if (options.progress)
-      run_options.progress = [&](double fraction, const std::string&) { return options.progress(fraction); };
-    const Segmentation result = segment(*session, volume, normalization, run_options);
-    gpu_seconds = result.profile.gpu_seconds;
-    const uint8_t* labels = result.labels.as<uint8_t>();
-    return {labels, labels + volume.voxels()};
+    Segmentation item = pipeline.prepare(std::move(volume), "segmenter");
+    RunOptions options;
+    if (progress) options.progress = [&](double fraction, const std::string&) { return progress(fraction); };
+    pipeline.compute(item, options);
+    pipeline.finish(item);
+    gpu_seconds = item.profile.gpu_seconds;
+    const uint8_t* labels = item.labels.as<uint8_t>();
+    return {labels, labels + item.labels.voxels()};
   }
 };
+
+const char* version() { return GYRUS_VERSION; }
 
 std::vector<GpuInfo> list_gpus() {
   std::vector<GpuInfo> gpus;
@@ -56,17 +66,12 @@ std::vector<GpuInfo> list_gpus() {
   return gpus;
 }
 
-Segmenter::Segmenter(const std::string& model, std::array<int64_t, 3> size, const SegmenterOptions& options)
-    : impl_(std::make_unique<SegmenterImpl>()) {
+Segmenter::Segmenter(const std::string& model, std::array<int64_t, 3> size, const SegmenterOptions& options) {
   for (int64_t extent : size)
     if (extent < 1) fail(ErrorCode::InvalidInput, "segmenter", "the size ", to_string(size), " is not positive");
-  impl_->model = load_model(model);
-  if (impl_->model.classes > 256)
-    fail(ErrorCode::Unsupported, impl_->model.name, "has ", impl_->model.classes, " classes; labels here are bytes");
-  impl_->dims = size;
-  impl_->options = options;
-  impl_->normalize = parse_normalize(options.normalize);
-  impl_->device = choose_adapter(options.device).name;
+  impl_ = std::make_unique<SegmenterImpl>(model, size, options);
+  if (classes() > 256)
+    fail(ErrorCode::Unsupported, impl_->model.model.name, "has ", classes(), " classes; labels here are bytes");
 }
 
 Segmenter::Segmenter(Segmenter&&) noexcept = default;
@@ -81,8 +86,11 @@ std::vector<uint8_t> Segmenter::run(std::span<const float> voxels) {
   return impl_->run(VoxelType::F32, voxels.data(), voxels.size());
 }
 
-int64_t Segmenter::classes() const { return impl_->model.classes; }
-uint64_t Segmenter::gpu_bytes() const { return impl_->session ? impl_->session->allocated_bytes() : 0; }
+int64_t Segmenter::classes() const { return impl_->model.model.classes; }
+uint64_t Segmenter::gpu_bytes() const {
+  const Session* session = impl_->pipeline.session();
+  return session ? session->allocated_bytes() : 0;
+}
 double Segmenter::gpu_seconds() const { return impl_->gpu_seconds; }
 const std::string& Segmenter::device() const { return impl_->device; }
 

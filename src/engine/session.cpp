@@ -1,7 +1,5 @@
 #include "engine/session.h"
 
-#include <cmath>
-
 #include "core/error.h"
 #include "core/limits.h"
 #include "engine/tuner.h"
@@ -9,24 +7,20 @@
 namespace gyrus {
 namespace {
 
-void check_finite(const std::string& name, const Tensor& tensor) {
-  const int64_t count = tensor.size();
-  int64_t i = 0;
-  if (tensor.dtype == DType::F32)
-    for (const float* values = tensor.as<float>(); i < count && std::isfinite(values[i]);) ++i;
-  else if (tensor.dtype == DType::F16)
-    while (i < count && std::isfinite(get(tensor, i))) ++i;
-  else
-    return;
-  if (i < count)
-    fail(ErrorCode::NonFinite, {Hint::SinglePrecision, Hint::OtherDevice}, name, "element ", i, " of the result is ",
-         get(tensor, i), "; the network overflowed or the driver is at fault");
+Device device_for(const std::string& selector, const Plan& plan) {
+  DeviceOptions wanted;
+  wanted.selector = selector;
+  wanted.limits = plan.needs;
+  wanted.features = plan.features;
+  wanted.features.timestamp_query = choose_adapter(selector).features.timestamp_query;
+  return open_device(wanted);
 }
 
 }  // namespace
 
 CompileTarget target_of(const AdapterInfo& adapter, const std::optional<Limits>& limits) {
-  CompileTarget target{adapter.name, adapter.limits, {}, adapter.memory_bytes};
+  CompileTarget target{adapter.name, adapter.limits, {}, std::nullopt};
+  if (adapter.memory_bytes) target.memory = MemoryBudget{*adapter.memory_bytes};
   target.device = cat(adapter.name, ", ", adapter.driver, ", ", adapter.backend);
   target.kept = [](const CompileTarget& t, const Graph& graph) {
     return kept_tuning(tuning_key(t.device, graph, t.limits), t.tuning.conv);
@@ -36,36 +30,20 @@ CompileTarget target_of(const AdapterInfo& adapter, const std::optional<Limits>&
   return target;
 }
 
-struct Session::Parts {
-  std::vector<std::string> notices;
-  Device device;
-  Plan plan;
-};
-
-Session::Parts Session::make(const Model& model, const Shape& spatial, const SessionOptions& options) {
-  const AdapterInfo adapter = choose_adapter(options.device);
-  CompileTarget target = target_of(adapter, options.limits);
-  if (options.memory_bytes) target.memory_bytes = options.memory_bytes;
-  Compiled compiled = compile(model, spatial, options.network, target, options.precision);
-  DeviceOptions wanted;
-  wanted.selector = std::to_string(adapter.index);
-  wanted.limits = compiled.plan.needs;
-  wanted.features = compiled.plan.features;
-  wanted.features.timestamp_query = adapter.features.timestamp_query;
-  return {std::move(compiled.notices), open_device(wanted), std::move(compiled.plan)};
+CompileTarget target_of(const SessionOptions& options) {
+  CompileTarget target = target_of(choose_adapter(options.device), options.limits);
+  if (options.memory_bytes) target.memory = MemoryBudget{*options.memory_bytes};
+  return target;
 }
 
-Session::Session(const Model& model, const Shape& spatial, const SessionOptions& options)
-    : Session(make(model, spatial, options)) {}
+Session::Session(const std::string& device, Compiled compiled)
+    : decision_(std::move(compiled.decision)),
+      device_(device_for(device, compiled.plan)),
+      executor_(device_, std::move(compiled.plan)) {}
 
-Session::Session(Parts parts)
-    : notices_(std::move(parts.notices)), device_(std::move(parts.device)), executor_(device_, std::move(parts.plan)) {}
-
-RunResult Session::run(const Tensor& image, const Normalization& normalization, const RunOptions& options) {
-  const auto scalar = [](double value) { return Tensor::from_floats({1}, {static_cast<float>(value)}); };
-  RunResult result = executor_.run(
-      {{"image", image}, {"scale", scalar(normalization.scale)}, {"shift", scalar(normalization.shift)}}, options);
-  for (const auto& [name, tensor] : result.outputs) check_finite(name, tensor);
+RunResult Session::run(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
+  RunResult result = executor_.run(inputs, options);
+  for (const auto& [name, tensor] : result.outputs) refuse_nonfinite(name, tensor);
   return result;
 }
 

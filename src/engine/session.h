@@ -1,12 +1,11 @@
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "engine/compile.h"
 #include "runtime/device.h"
 #include "runtime/executor.h"
-#include "volume/normalize.h"
 
 // A plan loaded onto a device.
 
@@ -20,31 +19,29 @@ struct SessionOptions {
   std::string device;                    // as for choose_adapter
   std::optional<Limits> limits;          // as for target_of
   std::optional<uint64_t> memory_bytes;  // instead of what the adapter tells
-  NetworkOptions network;
 };
 
-// A model for volumes of one size on a device, run as often as wanted, by one thread at a time.
+// The device that the options choose, as a target.
+CompileTarget target_of(const SessionOptions& options);
+
+// A compiled network on a device, run as often as wanted, by one thread at a time.
 class Session {
  public:
-  Session(const Model& model, const Shape& spatial, const SessionOptions& options = {});
+  // On the adapter that `device` means, as for choose_adapter.
+  Session(const std::string& device, Compiled compiled);
 
-  // `image` is [1, C, spatial…] of the dtype of options.network.input. Throws NonFinite when a result is not finite,
-  // and what Executor::run throws.
-  RunResult run(const Tensor& image, const Normalization& normalization, const RunOptions& options = {});
+  // `inputs` are those of network_graph(). Throws NonFinite when a result is not finite, and what Executor::run throws.
+  RunResult run(const std::map<std::string, Tensor>& inputs, const RunOptions& options = {});
 
   const AdapterInfo& adapter() const { return device_.adapter(); }
   const Device& device() const { return device_; }
   const Plan& plan() const { return executor_.plan(); }
   uint64_t allocated_bytes() const { return executor_.allocated_bytes(); }
   bool can_profile() const { return device_.features().timestamp_query; }
-  const std::vector<std::string>& notices() const { return notices_; }
+  const Decision& decision() const { return decision_; }
 
  private:
-  struct Parts;
-  explicit Session(Parts parts);
-  static Parts make(const Model& model, const Shape& spatial, const SessionOptions& options);
-
-  std::vector<std::string> notices_;
+  Decision decision_;
   Device device_;
   Executor executor_;
 };

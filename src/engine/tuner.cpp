@@ -7,11 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/files.h"
+#include "core/hash.h"
 #include "core/limits.h"
 #include "kernels/kernels.h"
 #include "runtime/blob_cache.h"
 #include "runtime/executor.h"
-#include "volume/io.h"
 
 namespace gyrus {
 namespace {
@@ -43,11 +44,6 @@ std::vector<ConvTuning> along_axis(const ConvTuning& base, int axis) {
   return shapes;
 }
 constexpr int kAxes = 4;
-
-uint64_t fnv(const std::string& text, uint64_t start) {
-  for (unsigned char c : text) start = (start ^ c) * 0x100000001b3;
-  return start;
-}
 
 std::string hex(uint64_t value) {
   char text[20];
@@ -84,8 +80,8 @@ std::optional<double> time_of(const Device& device, const Graph& graph, const Li
 fs::path file_of(const std::string& key) {
   const std::string folder = cache_folder("tuning");
   if (folder.empty()) return {};
-  const uint64_t first = fnv(key, 0xcbf29ce484222325);
-  return fs::path(folder) / (hex(first) + hex(fnv(key, first)) + ".json");
+  const uint64_t first = fnv1a(key);
+  return fs::path(folder) / (hex(first) + hex(fnv1a(key, first)) + ".json");
 }
 
 nlohmann::json to_json(const ConvTuning& t) {
@@ -142,12 +138,12 @@ TuneResult tune(const Device& device, const Graph& graph, const Limits& limits, 
 }
 
 std::string tuning_key(const std::string& device, const Graph& graph, const Limits& limits) {
-  uint64_t kernels = 0xcbf29ce484222325;
-  for (const EmbeddedKernel& kernel : embedded_kernels()) kernels = fnv(std::string(kernel.text), kernels);
+  uint64_t kernels = kFnvStart;
+  for (const EmbeddedKernel& kernel : embedded_kernels()) kernels = fnv1a(kernel.text, kernels);
   std::string text;
   visit_limits(limits, [&](const char*, const auto& limit) { text += cat(limit, " "); });
-  return cat(device, "\ngyrus ", GYRUS_VERSION, " kernels ", hex(kernels), "\nnetwork ",
-             hex(fnv(print(graph), 0xcbf29ce484222325)), "\nlimits ", text);
+  return cat(device, "\ngyrus ", GYRUS_VERSION, " kernels ", hex(kernels), "\nnetwork ", hex(fnv1a(print(graph))),
+             "\nlimits ", text);
 }
 
 std::optional<ConvTuning> kept_tuning(const std::string& key, const ConvTuning& base) {

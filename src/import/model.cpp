@@ -186,13 +186,13 @@ Model make_model(const Folder& folder, const ModelFiles& files, std::string form
   for (const LayerInfo& layer : model.layers) model.parameters += layer.parameters;
   model.spatial_rank = static_cast<int>(network.spatial_rank());
   model.receptive_field = receptive_field(network);
-  model.build = [shared = std::make_shared<const Network>(std::move(network))](const Shape& spatial) {
-    return shared->build(spatial);
-  };
+  model.network = std::make_shared<const Network>(std::move(network));
   return model;
 }
 
 }  // namespace
+
+Graph Model::build(const Shape& spatial) const { return network->build(spatial); }
 
 Model load_model(const ModelFiles& files) {
   const Folder folder(files);

@@ -1,13 +1,15 @@
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "graph/graph.h"
 
 namespace gyrus {
+
+class Network;
 
 // One layer as `gyrus info` shows it: a convolution with the norm and activation behind it, or any other step.
 struct LayerInfo {
@@ -30,9 +32,11 @@ struct Model {
   // Voxels of the input, along the axis where they are most, that the convolutions give an output voxel. Norms over the
   // whole volume are not counted.
   int64_t receptive_field = 1;
+  std::shared_ptr<const Network> network;
+
   // Input "image" f32 [1,C,spatial…], output "logits" f32 [1,classes,spatial…]; a softmax at the end of the model stays
   // (the argmax is the same). Throws InvalidInput or InvalidGraph where the model cannot take the extents.
-  std::function<Graph(const Shape& spatial)> build;
+  Graph build(const Shape& spatial) const;
 };
 
 // A model's files in memory.

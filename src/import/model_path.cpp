@@ -1,8 +1,8 @@
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "import/bytes.h"
 #include "import/model.h"
 
@@ -27,18 +27,13 @@ bool may_belong(const fs::path& path) {
   return false;
 }
 
-std::vector<std::byte> read_file(const fs::path& path, uintmax_t& budget) {
+std::vector<std::byte> read_within(const fs::path& path, uintmax_t& budget) {
   std::error_code error;
   const uintmax_t size = fs::file_size(path, error);
   if (error) fail(ErrorCode::Io, path.string(), "cannot be read: ", error.message());
   if (size > budget) fail(ErrorCode::Unsupported, path.string(), "models over 4 GiB are not read");
-  std::ifstream file(path, std::ios::binary);
-  std::vector<std::byte> data(static_cast<size_t>(size));
-  file.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(size));
-  if (!file || file.gcount() != static_cast<std::streamsize>(size))
-    fail(ErrorCode::Io, path.string(), "cannot be read");
   budget -= size;
-  return data;
+  return read_file(path.string());
 }
 
 }  // namespace
@@ -57,7 +52,7 @@ Model load_model(const std::string& path) {
   uintmax_t budget = kLargestModel;
   if (!is_folder) {
     files.main = fs::path(path).filename().string();
-    files.files[files.main] = read_file(path, budget);
+    files.files[files.main] = read_within(path, budget);
   }
   fs::directory_iterator it(folder, error);
   if (error) fail(ErrorCode::Io, folder.string(), "cannot be listed: ", error.message());
@@ -65,7 +60,7 @@ Model load_model(const std::string& path) {
     if (error) fail(ErrorCode::Io, folder.string(), "cannot be listed: ", error.message());
     const std::string name = it->path().filename().string();
     if (name == files.main || !may_belong(it->path()) || !it->is_regular_file(error)) continue;
-    files.files[name] = read_file(it->path(), budget);
+    files.files[name] = read_within(it->path(), budget);
   }
   // A folder may be given as "dir/" or ".".
   fs::path named = fs::absolute(folder, error).lexically_normal();

@@ -200,19 +200,17 @@ size_t Network::combine(const std::string& op, const std::vector<size_t>& inputs
   return result;
 }
 
-Graph Network::build(const Shape& spatial) const {
+ValueId Network::append_to(Graph& graph, ValueId image) const {
+  const Shape& shape = graph.type(image).shape;
+  const Shape spatial(shape.begin() + 2, shape.end());
   bool good = spatial.size() == spatial_rank_;
   for (const int64_t extent : spatial) good = good && extent >= 1;
   if (!good) {
     fail(ErrorCode::InvalidInput, subject_, "an image of extents ", to_string(spatial), "; the model wants ",
          spatial_rank_, " positive numbers");
   }
-  Graph graph;
   std::map<const Tensor*, ValueId> constants;  // a weight used twice is one constant
-  std::vector<ValueId> values;
-  Shape shape = {1, channels(0)};
-  shape.insert(shape.end(), spatial.begin(), spatial.end());
-  values.push_back(graph.add_input("image", {DType::F32, shape, Layout::Plain}));
+  std::vector<ValueId> values = {image};
   for (size_t i = 1; i < steps_.size(); ++i) {
     const NetworkStep& step = steps_[i];
     std::vector<ValueId> operands;
@@ -228,7 +226,14 @@ Graph Network::build(const Shape& spatial) const {
     }
     values.push_back(graph.add(step.op, operands, std::move(attrs), step.label));
   }
-  graph.add_output("logits", values[output_]);
+  return values[output_];
+}
+
+Graph Network::build(const Shape& spatial) const {
+  Graph graph;
+  Shape shape = {1, channels(0)};
+  shape.insert(shape.end(), spatial.begin(), spatial.end());
+  graph.add_output("logits", append_to(graph, graph.add_input("image", {DType::F32, shape, Layout::Plain})));
   graph = without_dead_nodes(graph);
   verify(graph);
   return graph;

@@ -58,6 +58,9 @@ class Network {
   size_t combine(const std::string& op, const std::vector<size_t>& inputs, const std::string& label);
   void set_output(size_t step) { output_ = step; }
 
+  // Appends the network to a graph in which `image` is f32 [1,C,spatial…]; returns its result [1,classes,…]. Throws as
+  // build().
+  ValueId append_to(Graph& graph, ValueId image) const;
   // Input "image" f32 [1,C,spatial…], output "logits" f32 [1,classes,…]. Throws InvalidInput where the extents are not
   // `spatial_rank` positive numbers and InvalidGraph where a layer cannot take them.
   Graph build(const Shape& spatial) const;

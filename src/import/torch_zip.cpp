@@ -18,16 +18,12 @@ using Kind = PickleValue::Kind;
 constexpr uint64_t kHarmlessSize = uint64_t{16} << 20;  // bytes
 constexpr uint64_t kLargestRatio = 8;
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // The folder inside the zip that holds everything, with its slash.
 std::string find_root(const Zip& zip, const std::string& subject) {
   const std::string pickle = "data.pkl";
   const ZipEntry* found = nullptr;
   for (const ZipEntry& entry : zip.entries()) {
-    if (entry.name != pickle && !ends_with(entry.name, "/" + pickle)) continue;
+    if (entry.name != pickle && !entry.name.ends_with("/" + pickle)) continue;
     if (found != nullptr) fail(ErrorCode::InvalidModel, subject, "zip with two files data.pkl");
     found = &entry;
   }

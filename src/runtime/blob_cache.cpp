@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+
+#include "core/files.h"
+#include "core/hash.h"
 
 namespace gyrus {
 namespace {
@@ -19,13 +21,6 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMostCacheBytes = uint64_t{64} << 20;
 constexpr char kMagic[8] = {'g', 'y', 'r', 'u', 's', 'B', '0', '1'};
 constexpr const char* kSuffix = ".blob";
-
-// FNV-1a, 64 bits.
-uint64_t hash(const void* data, size_t size, uint64_t start = 0xcbf29ce484222325) {
-  const auto* bytes = static_cast<const unsigned char*>(data);
-  for (size_t i = 0; i < size; ++i) start = (start ^ bytes[i]) * 0x100000001b3;
-  return start;
-}
 
 // In front of the key and the blob.
 struct Header {
@@ -40,7 +35,7 @@ Header header_of(const std::string& key, const void* data, size_t size) {
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.key_size = key.size();
   header.blob_size = size;
-  header.checksum = hash(data, size, hash(key.data(), key.size()));
+  header.checksum = fnv1a({static_cast<const char*>(data), size}, fnv1a(key));
   return header;
 }
 
@@ -102,9 +97,9 @@ BlobCache::BlobCache(std::string folder, uint64_t most_bytes) : folder_(std::mov
 
 std::string BlobCache::path_of(const std::string& key) const {
   char name[40];
-  const uint64_t first = hash(key.data(), key.size());
+  const uint64_t first = fnv1a(key);
   std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(first),
-                static_cast<unsigned long long>(hash(key.data(), key.size(), first)));
+                static_cast<unsigned long long>(fnv1a(key, first)));
   return (fs::path(folder_) / name).string() + kSuffix;
 }
 
@@ -179,13 +174,8 @@ uint64_t BlobCache::stores() const {
 }
 
 std::string cache_folder(const std::string& name) {
-  const char* off = std::getenv("GYRUS_NO_CACHE");
-  if (off && *off && std::strcmp(off, "0") != 0) return {};
-  const char* base = std::getenv("XDG_CACHE_HOME");
-  if (base && *base == '/') return (fs::path(base) / "gyrus" / name).string();
-  const char* home = std::getenv("HOME");
-  if (home && *home == '/') return (fs::path(home) / ".cache" / "gyrus" / name).string();
-  return {};
+  const std::string off = environment_variable("GYRUS_NO_CACHE");
+  return off.empty() || off == "0" ? user_cache_folder(name) : std::string();
 }
 
 BlobCache& blob_cache(const std::string& folder) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/files.h"
 #include "volume/volume.h"
 
 namespace gyrus {
@@ -31,11 +32,5 @@ struct WriteOptions {
 // Writes NIfTI with the volume's header fields, gzipped where the path ends in .gz; "-" is standard output (gzipped).
 // The file appears under its name only when it is complete.
 void write_volume(const std::string& path, const Volume& volume, const WriteOptions& options = {});
-
-// The whole of a file; "-" is standard input. Throws Io.
-std::vector<std::byte> read_file(const std::string& path);
-// Writes to a temporary file beside `path` and renames it; nothing is left behind on failure. "-" is standard output.
-void write_file(const std::string& path, std::span<const std::byte> bytes);
-void write_file(const std::string& path, const std::string& text);
 
 }  // namespace gyrus

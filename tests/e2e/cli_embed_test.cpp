@@ -1,11 +1,38 @@
-// The embedding example: compiled, run, and word for word the one in the README.
+// The library in another program: the README's example, and Segmenter against independent references.
+#include <sys/stat.h>
+
 #include "e2e/e2e_support.h"
 #include "gyrus/gyrus.h"
+#include "volume/components.h"
 
 namespace gyrus::test {
 namespace {
 
-class Embed : public Program {};
+using nlohmann::json;
+
+class Embed : public Program {
+ protected:
+  // A network that can be computed by hand: one convolution 1×1×1, so that the scores are w·x + b with x from 0 to 1.
+  void write_threshold_model(const std::string& name) const {
+    const json layer = {{"in_channels", 1}, {"out_channels", 3}, {"kernel_size", 1},
+                        {"padding", 0},     {"stride", 1},       {"dilation", 1}};
+    write(name + "/model.json", json_bytes({{"header", "t"}, {"bnorm", false}, {"bias", true}, {"layers", {layer}}}));
+    // Class 1 from 1/4 on, class 2 from 5/8 on.
+    write(name + "/model.pth", make_safetensors({{"model.0.weight", {3, 1, 1, 1, 1}, {0, 1, 2}},
+                                                 {"model.0.bias", {3}, {0, -0.25f, -0.875f}}}));
+  }
+  static uint8_t threshold_label(double value) { return value < 0.25 ? 0 : value < 0.625 ? 1 : 2; }
+
+  // Bytes that are no number of quarters or eighths of the range 0 … 250.
+  Volume test_volume() const {
+    Volume volume({16, 12, 9}, VoxelType::U8);
+    for (int64_t i = 0; i < volume.voxels(); ++i) volume.as<uint8_t>()[i] = static_cast<uint8_t>(i * 7 % 251);
+    return volume;
+  }
+  static std::span<const uint8_t> bytes_of(const Volume& volume) {
+    return {volume.as<uint8_t>(), static_cast<size_t>(volume.voxels())};
+  }
+};
 
 TEST_F(Embed, ReadmeShowsTheExample) {
   const std::string readme = text_of(fs::path(GYRUS_SOURCE_DIR) / "README.md");
@@ -13,45 +40,155 @@ TEST_F(Embed, ReadmeShowsTheExample) {
   EXPECT_NE(readme.find("```cpp\n" + example + "```\n"), std::string::npos);
 }
 
-TEST_F(Embed, ExampleRuns) {
-  write_model("model");
-  write("voxels.u8", ramp_volume(16).data);
+TEST_F(Embed, ExampleCountsTheVoxelsOfAClass) {
+  write_threshold_model("model");
+  const Volume volume = ramp_volume(16);
+  write("voxels.u8", volume.data);
+  int64_t ones = 0;
+  for (const uint8_t value : bytes_of(volume)) ones += threshold_label(value / 250.0) == 1;
   const Outcome outcome = run({"model", "16", "voxels.u8"}, {}, GYRUS_EMBED_PROGRAM);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_NE(outcome.out.find("voxels of class 1"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.rfind(std::to_string(ones) + " voxels of class 1", 0), 0u) << outcome.out << "wanted " << ones;
 }
 
 TEST_F(Embed, SegmenterLabelsManyVolumes) {
-  write_model("model");
-  const Volume volume = ramp_volume(16);
-  Segmenter segmenter(in_folder("model"), {16, 16, 16});
-  const std::span<const uint8_t> bytes(volume.as<uint8_t>(), static_cast<size_t>(volume.voxels()));
-  const std::vector<uint8_t> first = segmenter.run(bytes);
-  EXPECT_EQ(segmenter.run(bytes), first);
-  const std::vector<float> floats(bytes.begin(), bytes.end());
-  EXPECT_EQ(segmenter.run(floats), first);
+  write_threshold_model("model");
+  const Volume volume = test_volume();
+  Segmenter segmenter(in_folder("model"), {16, 12, 9});
+  std::vector<uint8_t> want;
+  for (const uint8_t value : bytes_of(volume)) want.push_back(threshold_label(value / 250.0));
+  EXPECT_EQ(segmenter.run(bytes_of(volume)), want);
+  EXPECT_EQ(segmenter.run(bytes_of(volume)), want);
+  std::vector<float> floats(want.size());  // another element type and range; backwards, so that labels move
+  for (size_t i = 0; i < floats.size(); ++i) floats[floats.size() - 1 - i] = bytes_of(volume)[i] * 3.f - 40;
+  std::reverse(want.begin(), want.end());
+  EXPECT_EQ(segmenter.run(floats), want);
   EXPECT_EQ(segmenter.classes(), 3);
   EXPECT_GT(segmenter.gpu_bytes(), 0u);
-  EXPECT_THROW(segmenter.run(bytes.subspan(1)), Error);
+  EXPECT_THROW(segmenter.run(bytes_of(volume).subspan(1)), Error);
+}
+
+TEST_F(Embed, SegmenterHonoursTheManifest) {
+  write_threshold_model("model");
+  const Volume volume = test_volume();
+  // By quantiles the range is narrower, and of each class only the largest part stays.
+  write("model/gyrus.json", to_bytes(R"({"normalize": "quantile:0.1,0.9", "components": "largest"})"));
+  std::vector<uint8_t> sorted(bytes_of(volume).begin(), bytes_of(volume).end());
+  std::sort(sorted.begin(), sorted.end());
+  const auto quantile = [&](double q) {
+    const double at = q * static_cast<double>(sorted.size() - 1);
+    const auto below = static_cast<size_t>(at);
+    return sorted[below] + (at - static_cast<double>(below)) * (sorted[below + 1] - sorted[below]);
+  };
+  const double low = quantile(0.1), high = quantile(0.9);
+  Volume all({16, 12, 9}, VoxelType::U8);
+  for (int64_t i = 0; i < all.voxels(); ++i)
+    all.as<uint8_t>()[i] = threshold_label((bytes_of(volume)[static_cast<size_t>(i)] - low) / (high - low));
+  Volume largest = all;
+  ASSERT_GT(keep_largest(largest), 0);
+  const auto as_vector = [](const Volume& v) { return std::vector(bytes_of(v).begin(), bytes_of(v).end()); };
+  EXPECT_EQ(Segmenter(in_folder("model"), {16, 12, 9}).run(bytes_of(volume)), as_vector(largest));
+  SegmenterOptions keep;
+  keep.largest_component = false;
+  EXPECT_EQ(Segmenter(in_folder("model"), {16, 12, 9}, keep).run(bytes_of(volume)), as_vector(all));
+  keep.normalize = "minmax";
+  EXPECT_NE(Segmenter(in_folder("model"), {16, 12, 9}, keep).run(bytes_of(volume)), as_vector(all));
+}
+
+TEST_F(Embed, NothingButBackgroundIsAnErrorUnlessAllowed) {
+  write_threshold_model("model");
+  Volume volume = test_volume();
+  SegmenterOptions options;
+  options.normalize = "none";
+  const std::vector<float> faint(static_cast<size_t>(volume.voxels()), 0.f);
+  std::vector<float> values = faint;
+  values[5] = 0.125f;
+  Segmenter strict(in_folder("model"), {16, 12, 9}, options);
+  try {
+    strict.run(values);
+    ADD_FAILURE() << "all labels are zero, and nothing was said";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Device) << error.what();
+    EXPECT_NE(std::find(error.hints().begin(), error.hints().end(), Hint::AllowEmpty), error.hints().end());
+  }
+  options.allow_empty = true;
+  EXPECT_EQ(Segmenter(in_folder("model"), {16, 12, 9}, options).run(values), std::vector<uint8_t>(values.size(), 0));
+  write("model/gyrus.json", to_bytes(R"({"normalize": "none", "allow_empty": true})"));
+  EXPECT_EQ(Segmenter(in_folder("model"), {16, 12, 9}).run(values), std::vector<uint8_t>(values.size(), 0));
 }
 
 TEST_F(Embed, ProgressCanCancel) {
-  write_model("model");
-  const Volume volume = ramp_volume(16);
-  const std::span<const uint8_t> bytes(volume.as<uint8_t>(), static_cast<size_t>(volume.voxels()));
+  write_threshold_model("model");
+  const Volume volume = test_volume();
   bool stop = true;
   SegmenterOptions options;
   options.progress = [&](double) { return !stop; };
-  Segmenter segmenter(in_folder("model"), {16, 16, 16}, options);
+  Segmenter segmenter(in_folder("model"), {16, 12, 9}, options);
   try {
-    segmenter.run(bytes);
+    segmenter.run(bytes_of(volume));
     ADD_FAILURE() << "not cancelled";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Cancelled) << error.what();
   }
   stop = false;
-  EXPECT_EQ(segmenter.run(bytes).size(), bytes.size());
+  EXPECT_EQ(segmenter.run(bytes_of(volume)).size(), bytes_of(volume).size());
 }
+
+TEST_F(Embed, ModelsThatAreNotThereSayHowToGetThem) {
+  const std::vector<std::string> variables = {"GYRUS_MODELS=" + in_folder("store")};
+  expect_refused({"info", "mindgrab"}, 3, "gyrus models fetch", "", variables);
+  EXPECT_FALSE(fs::exists(folder_ / "store")) << "something was downloaded without being asked for";
+}
+
+// Real models by name, folder and renamed folder: the labels of `gyrus segment` are those of the float64 references.
+class EmbedReal : public Program, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    data_ = test_data();
+    if (data_.empty()) GTEST_SKIP() << "the public test data is not here; set GYRUS_TEST_DATA";
+    crop_.data.resize(static_cast<size_t>(crop_.voxels()));
+    const std::vector<uint8_t> bytes = read_bytes(data_ / "reference/crops/crop48.u8");
+    ASSERT_EQ(bytes.size(), crop_.data.size());
+    std::memcpy(crop_.data.data(), bytes.data(), bytes.size());
+    std::vector<uint8_t> labels = read_bytes(data_ / "reference/crops" / ("labels_" + model() + "_crop48.u8"));
+    ASSERT_EQ(labels.size(), crop_.data.size());
+    std::memcpy(want_.data.data(), labels.data(), labels.size());
+    if (model() == "mindgrab") keep_largest(want_);
+    const json info = json::parse(std::ifstream(data_ / "reference/crops/info.json"));
+    margin_ = info.at(model() + "/crop48").at("margin").at("0.001");
+  }
+
+  std::string model() const { return GetParam(); }
+  int64_t different(std::span<const uint8_t> labels) const {
+    int64_t count = 0;
+    for (size_t i = 0; i < labels.size(); ++i) count += labels[i] != want_.as<uint8_t>()[i];
+    return count;
+  }
+  std::vector<uint8_t> segmenter_labels(const std::string& name) const {
+    return Segmenter(name, {48, 48, 48}).run({crop_.as<uint8_t>(), crop_.data.size()});
+  }
+
+  fs::path data_;
+  Volume crop_{{48, 48, 48}, VoxelType::U8}, want_{{48, 48, 48}, VoxelType::U8};
+  int64_t margin_ = 0;
+};
+
+TEST_P(EmbedReal, SegmenterGivesTheReferenceWithoutOptions) {
+  fs::copy(data_ / "models" / model(), folder_ / "brainmask");
+  const std::vector<uint8_t> renamed = segmenter_labels(in_folder("brainmask"));
+  EXPECT_LE(different(renamed), margin_);
+  setenv("GYRUS_MODELS", (data_ / "models").c_str(), 1);
+  EXPECT_EQ(segmenter_labels(model()), renamed) << "by name";
+  unsetenv("GYRUS_MODELS");
+  EXPECT_EQ(segmenter_labels((data_ / "models" / model()).string()), renamed) << "by folder";
+  write_scan("crop.nii", crop_);
+  run_well({"segment", "crop.nii", "--no-conform", "-m", "brainmask", "-o", "labels.nii", "-q"});
+  const Volume written = read_volume(in_folder("labels.nii"));
+  EXPECT_EQ(std::vector<uint8_t>(written.as<uint8_t>(), written.as<uint8_t>() + written.voxels()), renamed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EmbedReal, testing::Values("mindgrab", "model5_gw_ae"));
 
 }  // namespace
 }  // namespace gyrus::test

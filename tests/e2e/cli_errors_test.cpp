@@ -1,8 +1,12 @@
 // Everything that can be wrong with what the user gives: one line, an exit status by kind, no output.
+#include <pty.h>
+#include <sys/stat.h>
+
 #include <cmath>
 #include <csignal>
 
 #include "e2e/e2e_support.h"
+#include "volume/nifti.h"
 
 namespace gyrus::test {
 namespace {
@@ -193,23 +197,52 @@ TEST_F(BadInput, ManifestsThatAreWrong) {
   expect_bad_scan("scan.nii", kModel, "labels");
 }
 
-// Interrupted before the run, while the built-in model is fitted, and in the middle of it on a slow device: nothing is
-// left behind, not even a temporary file. Where the run was over by then, all is there.
-TEST_F(BadInput, InterruptLeavesNothing) {
-  for (const useconds_t delay : {500000u, 3500000u}) {
-    fs::create_directory(folder_ / "out");
-    const pid_t child = start({"demo", "--size", "128", "--out", "out"});
-    usleep(delay);
-    kill(child, SIGINT);
-    const Outcome outcome = finish(child);
-    if (outcome.status == 0 && delay > 1000000u) {
-      EXPECT_TRUE(fs::exists(folder_ / "out/picture.png"));
-    } else {
-      EXPECT_EQ(outcome.status, 130) << outcome.err;
-      EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-      EXPECT_TRUE(fs::is_empty(folder_ / "out"));
+// Interrupted while it reads: more was taken from the pipe than a pipe holds, so the program is surely at it.
+TEST_F(BadInput, InterruptWhileReadingLeavesNothing) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const std::string pipe = in_folder("pipe"), command = " segment - --no-conform -m model -o out.nii < pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const ByteVector bytes = encode_nifti(ramp_volume(128));
+  const pid_t child = start({"-c", std::string("exec ") + GYRUS_PROGRAM + command}, {}, "/bin/sh");
+  const int out = open(pipe.c_str(), O_WRONLY);
+  const auto send = [&](size_t begin, size_t end) {
+    while (begin < end) {
+      const ssize_t sent = ::write(out, bytes.data() + begin, end - begin);
+      if (sent <= 0) return ADD_FAILURE() << "the program does not read";
+      begin += static_cast<size_t>(sent);
     }
-    fs::remove_all(folder_ / "out");
+  };
+  send(0, bytes.size() / 2);
+  kill(child, SIGINT);
+  send(bytes.size() / 2, bytes.size());
+  close(out);
+  const Outcome outcome = finish(child);
+  EXPECT_EQ(outcome.status, 130) << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  for (const auto& entry : fs::directory_iterator(folder_))
+    EXPECT_EQ(entry.path().filename().string().find("out.nii"), std::string::npos) << entry.path();
+}
+
+// Interrupted in the midst of a run, as soon as the terminal shows how far it is: nothing is left behind, not even a
+// temporary file. A GPU may have been faster; then all is there.
+TEST_F(BadInput, InterruptInARunLeavesNothing) {
+  int terminal = -1, other = -1;
+  ASSERT_EQ(openpty(&terminal, &other, nullptr, nullptr, nullptr), 0);
+  fs::create_directory(folder_ / "out");
+  const std::string command = std::string("exec ") + GYRUS_PROGRAM + " demo --size 96 --out out 2> " + ttyname(other);
+  const pid_t child = start({"-c", command}, {"TERM=xterm"}, "/bin/sh");
+  std::string seen;
+  char c = 0;
+  while (seen.find('%') == std::string::npos && read(terminal, &c, 1) == 1) seen += c;
+  kill(child, SIGINT);
+  const Outcome outcome = finish(child);
+  close(other);
+  close(terminal);
+  if (outcome.status == 0) {
+    EXPECT_TRUE(fs::exists(folder_ / "out/picture.png"));
+  } else {
+    EXPECT_EQ(outcome.status, 130) << seen;
+    EXPECT_TRUE(fs::is_empty(folder_ / "out"));
   }
 }
 

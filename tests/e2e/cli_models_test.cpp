@@ -4,8 +4,8 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "core/hash.h"
 #include "e2e/e2e_support.h"
-#include "sha256.h"
 
 namespace gyrus::test {
 namespace {
@@ -15,7 +15,7 @@ using nlohmann::json;
 constexpr int kInput = 2, kIo = 3, kModel = 4;
 
 std::string sha256(const std::string& text) {
-  cli::Sha256 sum;
+  Sha256 sum;
   sum.add(std::as_bytes(std::span(text)));
   return sum.hex();
 }
@@ -29,7 +29,7 @@ TEST(Sha256, StandardsExamples) {
   EXPECT_EQ(sha256(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
   for (size_t length = 50; length < 140; ++length) {
     const std::string text(length, 'x');
-    cli::Sha256 pieces;
+    Sha256 pieces;
     pieces.add(std::as_bytes(std::span(text).first(length / 3)));
     pieces.add(std::as_bytes(std::span(text).subspan(length / 3)));
     EXPECT_EQ(pieces.hex(), sha256(text)) << length;
@@ -207,7 +207,7 @@ TEST_F(Models, NoServer) {
   kill(server_, SIGKILL);
   waitpid(server_, nullptr, 0);
   server_ = -1;
-  expect_nothing_from("plain", kIo, "gyrus models fetch mindgrab --from FOLDER");
+  expect_nothing_from("plain", kIo, "gyrus models fetch NAME --from FOLDER");
 }
 
 TEST_F(Models, FromAFolderAFileOrAnAddress) {
@@ -221,7 +221,7 @@ TEST_F(Models, FromAFolderAFileOrAnAddress) {
   }
   fs::remove_all(folder_ / "cache");
   expect_refused({"models", "fetch", "mindgrab", "--from", "nowhere"}, kIo, "[nowhere]", "cache", environment("plain"));
-  expect_refused({"models", "fetch", "other"}, kInput, "gyrus models lists", "cache", environment("plain"));
+  expect_refused({"models", "fetch", "other"}, kInput, "those are mindgrab", "cache", environment("plain"));
 }
 
 TEST_F(Models, WithoutLibcurl) {

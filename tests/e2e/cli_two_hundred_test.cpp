@@ -139,7 +139,11 @@ TEST_F(TwoHundredScans, TenFailByNameAndKillsChangeNothing) {
   constexpr size_t kFilesOfScan = 6;  // labels, mask, report, three tables
   EXPECT_EQ(want.size(), kGood * kFilesOfScan);
 
-  std::mt19937 random(std::random_device{}());
+  // Another seed kills at other points; the one of a failure repeats it, as far as clocks allow.
+  const char* given = std::getenv("GYRUS_TEST_SEED");
+  const unsigned seed = given ? static_cast<unsigned>(std::stoul(given)) : std::random_device{}();
+  std::printf("GYRUS_TEST_SEED=%u\n", seed);
+  std::mt19937 random(seed);
   for (int i = 0; i < kKills; ++i) {
     const int more = std::uniform_int_distribution(0, 30)(random);
     const int there = kill_after(more, std::uniform_int_distribution(0u, 5000u)(random));

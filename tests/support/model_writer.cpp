@@ -150,6 +150,24 @@ ByteVector make_safetensors(const std::vector<NamedFloats>& tensors) {
   return make_safetensors(header.dump(), data.out());
 }
 
+ByteVector scaled_safetensors(ByteVector file, const std::vector<std::string>& names, float factor) {
+  uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  const size_t data = sizeof length + static_cast<size_t>(length);
+  const auto* text = reinterpret_cast<const char*>(file.data()) + sizeof length;
+  const json header = json::parse(text, text + length);
+  for (const std::string& name : names) {
+    const auto& offsets = header.at(name).at("data_offsets");
+    for (size_t at = offsets.at(0); at < offsets.at(1).get<size_t>(); at += sizeof(float)) {
+      float value = 0;
+      std::memcpy(&value, file.data() + data + at, sizeof value);
+      value *= factor;
+      std::memcpy(file.data() + data + at, &value, sizeof value);
+    }
+  }
+  return file;
+}
+
 json make_layer_list(size_t layers) {
   json list = {{"header", "test"}, {"bnorm", false}, {"bias", true}, {"dropout_p", 0}, {"layers", json::array()}};
   for (size_t i = 0; i < layers; ++i) {

@@ -85,6 +85,9 @@ ByteVector make_torch_zip(const ByteVector& pickle, const std::vector<ByteVector
 ByteVector make_safetensors(const std::string& header, const ByteVector& data);
 ByteVector make_safetensors(const std::vector<NamedFloats>& tensors);
 
+// The same file with the values of these tensors (f32) multiplied.
+ByteVector scaled_safetensors(ByteVector file, const std::vector<std::string>& names, float factor);
+
 // A MeshNet layer list for a tiny network of `layers` 3-D layers, 1 → 2 → … → 2 → 3 channels.
 nlohmann::json make_layer_list(size_t layers);
 // The state dict for it, named model.0, model.2 … with biases.

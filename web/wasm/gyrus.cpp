@@ -36,32 +36,28 @@ namespace {
 constexpr uint64_t kLargestVolume = uint64_t{1} << 30;  // bytes; as MAX_VOLUME_BYTES in gzip.ts
 constexpr int kLabelIntent = 1002;                      // of NIfTI
 
-struct OpenModel {
-  Model model;
-  Manifest manifest;
-};
-
-struct Results {
+struct Answer {
   std::string code, message, hints;  // of the last failure; hints by their names, with commas
   std::string text;
   std::vector<std::byte> data;
   double peak_bytes = 0, flops = 0;  // of the last plan
-} results;
+  std::string decision;              // likewise: which it is, and why
+} answer;
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 void record(const char* code, std::string message, const std::vector<Hint>& hints = {}) {
-  results.code = code;
-  results.message = std::move(message);
-  results.hints.clear();
-  for (const Hint hint : hints) results.hints += (results.hints.empty() ? "" : ",") + std::string(to_string(hint));
+  answer.code = code;
+  answer.message = std::move(message);
+  answer.hints.clear();
+  for (const Hint hint : hints) answer.hints += (answer.hints.empty() ? "" : ",") + std::string(to_string(hint));
 }
 
 // What body returns; its zero after an exception, which is recorded.
 template <class F>
 auto guarded(F&& body) -> decltype(body()) {
-  results.text.clear();
-  results.data = {};
+  answer.text.clear();
+  answer.data = {};
   try {
     return body();
   } catch (const Error& error) {
@@ -80,7 +76,7 @@ std::string colour_text(const Rgb& colour) {
   return text;
 }
 
-Json info_json(const OpenModel& open) {
+Json info_json(const DescribedModel& open) {
   const Model& model = open.model;
   const Manifest& manifest = open.manifest;
   Json layers = Json::array(), labels = Json::array();
@@ -107,6 +103,8 @@ Json info_json(const OpenModel& open) {
           {"normalize", normalize_text(manifest.normalize)},
           {"largestComponent", manifest.largest_component},
           {"fillHoles", manifest.fill_holes},
+          {"allowEmpty", manifest.allow_empty},
+          {"notices", manifest.notices},
           {"layers", layers},
           {"labels", labels}};
 }
@@ -133,11 +131,20 @@ NetworkOptions network_of(const Json& request) {
   return network;
 }
 
+PlanChoice choice_of(const Json& json) { return {json.at("precision") == "f16", json.at("small")}; }
+
+// Without "small" the precision is a wish, "auto" too, and "memory" (bytes, because) what is likely to be there.
 Compiled compile_request(const Model& model, const Json& request) {
   CompileTarget target{"this device", limits_of(request.at("limits")), {}, std::nullopt};
   if (request.at("software")) target.tuning = software_options();
-  Compiled compiled = compile(model, request.at("spatial").get<Shape>(), network_of(request), target,
-                              parse_precision(request.at("precision")));
+  target.tuning.check_finite = request.value("checkFinite", false);
+  if (const auto memory = request.find("memory"); memory != request.end() && !memory->is_null())
+    target.memory = MemoryBudget{memory->at("bytes"), false, memory->at("because")};
+  const Shape spatial = request.at("spatial").get<Shape>();
+  const NetworkOptions network = network_of(request);
+  Compiled compiled = request.contains("small")
+                          ? compile(model, spatial, network, target, choice_of(request))
+                          : compile(model, spatial, network, target, parse_precision(request.at("precision")));
   check(compiled.plan, target.limits);
   return compiled;
 }
@@ -184,16 +191,16 @@ Json statistics_json(const Report& report) {
 
 GYRUS_EXPORT void* gyrus_alloc(size_t bytes) { return std::malloc(bytes); }
 GYRUS_EXPORT void gyrus_free(void* bytes) { std::free(bytes); }
-GYRUS_EXPORT const char* gyrus_error_code() { return results.code.c_str(); }
-GYRUS_EXPORT const char* gyrus_error_message() { return results.message.c_str(); }
-GYRUS_EXPORT const char* gyrus_error_hints() { return results.hints.c_str(); }
-GYRUS_EXPORT const char* gyrus_text() { return results.text.data(); }
-GYRUS_EXPORT size_t gyrus_text_size() { return results.text.size(); }
-GYRUS_EXPORT const std::byte* gyrus_data() { return results.data.data(); }
-GYRUS_EXPORT size_t gyrus_size() { return results.data.size(); }
+GYRUS_EXPORT const char* gyrus_error_code() { return answer.code.c_str(); }
+GYRUS_EXPORT const char* gyrus_error_message() { return answer.message.c_str(); }
+GYRUS_EXPORT const char* gyrus_error_hints() { return answer.hints.c_str(); }
+GYRUS_EXPORT const char* gyrus_text() { return answer.text.data(); }
+GYRUS_EXPORT size_t gyrus_text_size() { return answer.text.size(); }
+GYRUS_EXPORT const std::byte* gyrus_data() { return answer.data.data(); }
+GYRUS_EXPORT size_t gyrus_size() { return answer.data.size(); }
 GYRUS_EXPORT void gyrus_clear() {
-  results.text = {};
-  results.data = {};
+  answer.text = {};
+  answer.data = {};
 }
 
 // ---- models ----
@@ -210,36 +217,88 @@ GYRUS_EXPORT int gyrus_files_add(ModelFiles* files, const char* name, const std:
 }
 GYRUS_EXPORT void gyrus_files_close(ModelFiles* files) { delete files; }
 
-GYRUS_EXPORT OpenModel* gyrus_model_open(const ModelFiles* files) {
+GYRUS_EXPORT DescribedModel* gyrus_model_open(const ModelFiles* files) {
   return guarded([&] {
-    Model model = load_model(*files);
-    Manifest manifest = manifest_of(model, files->files);
-    return new OpenModel{std::move(model), std::move(manifest)};
+    auto open = std::make_unique<DescribedModel>();
+    open->model = load_model(*files);
+    open->manifest = manifest_of(open->model, files->files);
+    return open.release();
   });
 }
-GYRUS_EXPORT void gyrus_model_close(OpenModel* open) { delete open; }
+GYRUS_EXPORT void gyrus_model_close(DescribedModel* open) { delete open; }
 
-GYRUS_EXPORT int gyrus_model_info(const OpenModel* open) {
+GYRUS_EXPORT int gyrus_model_info(const DescribedModel* open) {
   return guarded([&] {
-    results.text = dump(info_json(*open));
+    answer.text = dump(info_json(*open));
     return 1;
   });
 }
 
 // `request` is types.ts's PlanRequest. Text: the plan; data: its weights.
-GYRUS_EXPORT int gyrus_model_plan(const OpenModel* open, const char* request) {
+GYRUS_EXPORT int gyrus_model_plan(const DescribedModel* open, const char* request) {
   return guarded([&] {
     Compiled compiled = compile_request(open->model, Json::parse(request));
-    results.text = to_json(compiled.plan);
-    results.peak_bytes = static_cast<double>(compiled.plan.peak_bytes());
-    results.flops = compiled.plan.flops();
-    results.data = std::move(compiled.plan.weights);
+    answer.text = to_json(compiled.plan);
+    answer.peak_bytes = static_cast<double>(compiled.plan.peak_bytes());
+    answer.flops = compiled.plan.flops();
+    const Decision& decision = compiled.decision;
+    answer.decision = dump({{"precision", decision.plan.halves ? "f16" : "f32"},
+                            {"small", decision.plan.small_buffers},
+                            {"why", decision.why},
+                            {"notice", decision.notice}});
+    answer.data = std::move(compiled.plan.weights);
     return 1;
   });
 }
 
-GYRUS_EXPORT double gyrus_plan_peak_bytes() { return results.peak_bytes; }
-GYRUS_EXPORT double gyrus_plan_flops() { return results.flops; }
+GYRUS_EXPORT double gyrus_plan_peak_bytes() { return answer.peak_bytes; }
+GYRUS_EXPORT double gyrus_plan_flops() { return answer.flops; }
+// JSON: precision, small, why, notice.
+GYRUS_EXPORT const char* gyrus_plan_decision() { return answer.decision.c_str(); }
+
+// ---- policy (engine/policy.h) ----
+
+// `facts`: limits, mobile, memoryGiB (or null). Text: bytes and because, as "memory" of a plan request.
+GYRUS_EXPORT int gyrus_policy_memory(const char* facts) {
+  return guarded([&] {
+    const Json json = Json::parse(facts);
+    BrowserFacts browser{json.at("mobile"), std::nullopt};
+    if (!json.at("memoryGiB").is_null()) browser.memory_gib = json.at("memoryGiB").get<double>();
+    const MemoryBudget budget = likely_memory(limits_of(json.at("limits")), browser);
+    answer.text = dump({{"bytes", budget.bytes}, {"because", budget.because}});
+    return 1;
+  });
+}
+
+// `attempt`: wish, precision, small, checkFinite, losses. `failure`: "out-of-memory", "device-lost" or "non-finite".
+// Text: the next attempt with a notice; empty where only giving up is left.
+GYRUS_EXPORT int gyrus_policy_next(const char* attempt, const char* failure) {
+  return guarded([&] {
+    const Json json = Json::parse(attempt);
+    const Attempt failed{parse_precision(json.at("wish")), choice_of(json), json.at("checkFinite"), json.at("losses")};
+    const std::string what = failure;
+    const Failure kind = what == "non-finite"    ? Failure::NonFinite
+                         : what == "device-lost" ? Failure::DeviceLost
+                                                 : Failure::OutOfMemory;
+    const std::optional<Attempt> next = next_attempt(failed, kind);
+    if (next)
+      answer.text = dump({{"wish", json.at("wish")},
+                          {"precision", next->plan.halves ? "f16" : "f32"},
+                          {"small", next->plan.small_buffers},
+                          {"checkFinite", next->check_finite},
+                          {"losses", next->losses},
+                          {"notice", notice_of(failed, kind, *next)}});
+    return 1;
+  });
+}
+
+// Fails where all labels are zero. The bytes stay the caller's.
+GYRUS_EXPORT int gyrus_policy_labels(const std::byte* labels, size_t size, const char* model, int on_cpu) {
+  return guarded([&] {
+    refuse_empty(model, {labels, size}, on_cpu != 0);
+    return 1;
+  });
+}
 
 // ---- volumes ----
 
@@ -255,7 +314,7 @@ GYRUS_EXPORT void gyrus_volume_close(Volume* volume) { delete volume; }
 
 GYRUS_EXPORT int gyrus_volume_info(const Volume* volume) {
   return guarded([&] {
-    results.text = dump(volume_json(*volume));
+    answer.text = dump(volume_json(*volume));
     return 1;
   });
 }
@@ -263,7 +322,7 @@ GYRUS_EXPORT int gyrus_volume_info(const Volume* volume) {
 // Data: a NIfTI file, not compressed.
 GYRUS_EXPORT int gyrus_volume_nifti(const Volume* volume, int labels) {
   return guarded([&] {
-    results.data = encode_nifti(*volume, labels ? kLabelIntent : 0);
+    answer.data = encode_nifti(*volume, labels ? kLabelIntent : 0);
     return 1;
   });
 }
@@ -279,12 +338,12 @@ GYRUS_EXPORT int gyrus_volume_tensor(const Volume* volume, const char* normalize
     const Normalization normalization = normalization_of(*volume, options);
     const NetworkOptions network = network_options(*volume, options);
     Tensor tensor = to_tensor(*volume, network.input);
-    results.text = dump({{"shape", tensor.shape},
-                         {"dtype", to_string(tensor.dtype)},
-                         {"scale", normalization.scale},
-                         {"shift", normalization.shift},
-                         {"clamp", network.clamp}});
-    results.data = std::move(tensor.data);
+    answer.text = dump({{"shape", tensor.shape},
+                        {"dtype", to_string(tensor.dtype)},
+                        {"scale", normalization.scale},
+                        {"shift", normalization.shift},
+                        {"clamp", network.clamp}});
+    answer.data = std::move(tensor.data);
     return 1;
   });
 }
@@ -321,11 +380,11 @@ GYRUS_EXPORT Volume* gyrus_volume_masked(const Volume* scan, const Volume* mask)
 }
 
 // Text: types.ts's Report. Without a model labels have default names.
-GYRUS_EXPORT int gyrus_report(const Volume* scan, const Volume* labels, const OpenModel* open, const char* name) {
+GYRUS_EXPORT int gyrus_report(const Volume* scan, const Volume* labels, const DescribedModel* open, const char* name) {
   return guarded([&] {
     Report report = make_report(*scan, *labels, open ? open->manifest.labels : LabelTable{});
     report.scan = name;
-    results.text = dump(statistics_json(report));
+    answer.text = dump(statistics_json(report));
     return 1;
   });
 }
@@ -333,11 +392,11 @@ GYRUS_EXPORT int gyrus_report(const Volume* scan, const Volume* labels, const Op
 // ---- networks without a GPU ----
 
 // `request` as for gyrus_model_plan; limits, precision and software do not count. Text: flops and bytes of a run.
-GYRUS_EXPORT CpuNetwork* gyrus_cpu_open(const OpenModel* open, const char* request) {
+GYRUS_EXPORT CpuNetwork* gyrus_cpu_open(const DescribedModel* open, const char* request) {
   return guarded([&] {
     const Json json = Json::parse(request);
     auto network = std::make_unique<CpuNetwork>(open->model, json.at("spatial").get<Shape>(), network_of(json));
-    results.text = dump({{"flops", network->flops()}, {"bytes", network->bytes()}});
+    answer.text = dump({{"flops", network->flops()}, {"bytes", network->bytes()}});
     return network.release();
   });
 }
@@ -354,7 +413,7 @@ GYRUS_EXPORT int gyrus_cpu_start(CpuNetwork* network, const std::byte* image, si
 GYRUS_EXPORT double gyrus_cpu_step(CpuNetwork* network, double flops) {
   return guarded([&] {
     const double fraction = network->step(flops);
-    results.text = network->label();
+    answer.text = network->label();
     return fraction;
   });
 }
@@ -363,8 +422,8 @@ GYRUS_EXPORT double gyrus_cpu_step(CpuNetwork* network, double flops) {
 GYRUS_EXPORT int gyrus_cpu_labels(CpuNetwork* network) {
   return guarded([&] {
     Tensor labels = network->take_labels();
-    results.text = dump({{"shape", labels.shape}, {"dtype", to_string(labels.dtype)}});
-    results.data = std::move(labels.data);
+    answer.text = dump({{"shape", labels.shape}, {"dtype", to_string(labels.dtype)}});
+    answer.data = std::move(labels.data);
     return 1;
   });
 }

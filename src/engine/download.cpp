@@ -1,4 +1,4 @@
-#include "download.h"
+#include "engine/download.h"
 
 #include <dlfcn.h>
 
@@ -8,13 +8,13 @@
 #include <memory>
 #include <thread>
 
-#include "common.h"
 #include "core/error.h"
+#include "core/files.h"
 
 // libcurl is loaded when a download needs it, so that the program runs where it is not installed. What is used of it is
 // declared here: numbers and signatures are libcurl's stable ABI (soname 4, since 2006).
 
-namespace gyrus::cli {
+namespace gyrus {
 namespace {
 
 namespace fs = std::filesystem;
@@ -70,16 +70,15 @@ struct Curl {
 };
 
 Curl load_curl() {
-  const char* const override_name = std::getenv("GYRUS_CURL");
+  const std::string own = environment_variable("GYRUS_CURL");
   void* library = nullptr;
-  for (const char* name : {override_name, "libcurl.so.4", "libcurl-gnutls.so.4"}) {
-    if (name && !library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (override_name) break;
+  for (const char* name : {own.c_str(), "libcurl.so.4", "libcurl-gnutls.so.4"}) {
+    if (*name && !library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!own.empty()) break;
   }
   if (!library)
-    fail(ErrorCode::Io, "libcurl",
-         "is needed to download and is not here: install it (Debian: apt install libcurl4), or bring the files "
-         "yourself and say --from FOLDER");
+    fail(ErrorCode::Io, {Hint::FetchFromFolder}, "libcurl",
+         "is needed to download and is not here: install it (Debian: apt install libcurl4)");
   Curl curl;
   const auto find = [library](const char* name, auto& function) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
@@ -111,17 +110,25 @@ size_t on_bytes(const char* data, size_t size, size_t count, void* user) {
   return n;
 }
 
-int on_progress(void*, int64_t, int64_t, int64_t, int64_t) { return interrupted().load() ? 1 : 0; }
+bool is_cancelled(const Download& wanted) { return wanted.cancel && wanted.cancel->load(); }
 
-// How one attempt ended.
-struct Attempt {
+void check_cancelled(const Download& wanted) {
+  if (is_cancelled(wanted)) fail(ErrorCode::Cancelled, wanted.url, "stopped; what came is kept for the next time");
+}
+
+int on_progress(void* wanted, int64_t, int64_t, int64_t, int64_t) {
+  return is_cancelled(*static_cast<const Download*>(wanted)) ? 1 : 0;
+}
+
+// How one try ended.
+struct Try {
   int result = kOk;
   long status = 0;  // of HTTP
   bool too_long = false, disk_failed = false;
   std::string what;
 };
 
-Attempt attempt(const Curl& curl, const Download& wanted) {
+Try attempt(const Curl& curl, const Download& wanted) {
   const uint64_t have = fs::exists(wanted.path) ? fs::file_size(wanted.path) : 0;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(wanted.path.c_str(), "ab"), &std::fclose);
   const std::unique_ptr<Handle, void (*)(Handle*)> easy(curl.init(), curl.cleanup);
@@ -136,6 +143,7 @@ Attempt attempt(const Curl& curl, const Download& wanted) {
   set(kWriteFunction, &on_bytes);
   set(kWriteData, &receiver);
   set(kProgressFunction, &on_progress);
+  set(kProgressData, static_cast<const void*>(&wanted));
   set(kNoProgress, 0L);
   set(kNoSignal, 1L);
   set(kFailOnError, 1L);
@@ -147,7 +155,7 @@ Attempt attempt(const Curl& curl, const Download& wanted) {
   set(kLowSpeedLimit, 1L);    // bytes a second …
   set(kLowSpeedTime, 30L);    // … for so long count as a cut connection
   if (have > 0) set(kResumeFrom, static_cast<int64_t>(have));
-  Attempt done;
+  Try done;
   done.result = curl.perform(easy.get());
   curl.getinfo(easy.get(), kResponseCode, &done.status);
   done.too_long = receiver.too_long;
@@ -160,8 +168,8 @@ Attempt attempt(const Curl& curl, const Download& wanted) {
   return done;
 }
 
-bool may_pass(const Attempt& attempt) {
-  switch (attempt.result) {
+bool may_pass(const Try& done) {
+  switch (done.result) {
     case kCannotConnect:
     case kPartialFile:
     case kTimeout:
@@ -169,15 +177,15 @@ bool may_pass(const Attempt& attempt) {
     case kEmptyReply:
     case kSendError:
     case kReceiveError: return true;
-    case kHttpError: return attempt.status == 408 || attempt.status == 429 || attempt.status >= 500;
+    case kHttpError: return done.status == 408 || done.status == 429 || done.status >= 500;
     default: return false;
   }
 }
 
-void pause(std::chrono::milliseconds time) {
+void pause(std::chrono::milliseconds time, const Download& wanted) {
   constexpr std::chrono::milliseconds kStep{50};
   for (; time.count() > 0; time -= kStep) {
-    check_interrupted();
+    check_cancelled(wanted);
     std::this_thread::sleep_for(kStep);
   }
 }
@@ -188,8 +196,8 @@ void download(const Download& wanted) {
   const Curl curl = load_curl();
   std::chrono::milliseconds wait = kFirstPause;
   for (int tries = 1;; ++tries, wait *= 2) {
-    const Attempt done = attempt(curl, wanted);
-    check_interrupted();
+    const Try done = attempt(curl, wanted);
+    check_cancelled(wanted);
     if (done.disk_failed) fail(ErrorCode::Io, wanted.path, "cannot be written: is the disk full?");
     if (done.too_long) {
       fs::remove(wanted.path);
@@ -201,9 +209,9 @@ void download(const Download& wanted) {
     if (done.result == kRangeError) fs::remove(wanted.path);
     if (!may_pass(done) || tries > kRetries)
       fail(ErrorCode::Io, wanted.url, "cannot be downloaded (", tries, tries == 1 ? " try): " : " tries): ", done.what);
-    whisper(cat("[", wanted.url, "] ", done.what, "; trying again in ", wait.count(), " ms"));
-    pause(wait);
+    if (wanted.detail) wanted.detail(cat("[", wanted.url, "] ", done.what, "; trying again in ", wait.count(), " ms"));
+    pause(wait, wanted);
   }
 }
 
-}  // namespace gyrus::cli
+}  // namespace gyrus

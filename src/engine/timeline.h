@@ -7,9 +7,9 @@
 
 #include "runtime/profile.h"
 
-namespace gyrus::cli {
+namespace gyrus {
 
-// What happened when, on named tracks; for the summary and for --trace. Usable from several threads.
+// What happened when, on named tracks; for summaries and traces. Usable from several threads.
 class Timeline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -32,21 +32,23 @@ class Timeline {
   std::vector<Span> spans_;
 };
 
-// Times a stage: from construction until it goes out of scope.
+// Times a stage: from construction until it goes out of scope. Without a timeline it does nothing.
 class Stage {
  public:
-  Stage(Timeline& timeline, std::string track, std::string name, std::string scan)
-      : timeline_(timeline), span_{std::move(track), std::move(name), std::move(scan), timeline.now(), 0} {}
+  Stage(Timeline* timeline, std::string track, std::string name, std::string scan)
+      : timeline_(timeline),
+        span_{std::move(track), std::move(name), std::move(scan), timeline ? timeline->now() : 0, 0} {}
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
   ~Stage() {
-    span_.end = timeline_.now();
-    timeline_.add(span_);
+    if (!timeline_) return;
+    span_.end = timeline_->now();
+    timeline_->add(span_);
   }
 
  private:
-  Timeline& timeline_;
+  Timeline* timeline_;
   Timeline::Span span_;
 };
 
-}  // namespace gyrus::cli
+}  // namespace gyrus

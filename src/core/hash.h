@@ -4,8 +4,16 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
-namespace gyrus::cli {
+namespace gyrus {
+
+// FNV-1a, 64 bits: for names of cache files and checksums against accidents, not against malice. `start` continues.
+inline constexpr uint64_t kFnvStart = 0xcbf29ce484222325;
+constexpr uint64_t fnv1a(std::string_view bytes, uint64_t start = kFnvStart) {
+  for (const char c : bytes) start = (start ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return start;
+}
 
 // SHA-256 (FIPS 180-4), fed piece by piece. Our own, because it is short and the program then needs no crypto library.
 class Sha256 {
@@ -23,4 +31,4 @@ class Sha256 {
   uint64_t length_ = 0;                  // bytes so far
 };
 
-}  // namespace gyrus::cli
+}  // namespace gyrus

@@ -1,10 +1,10 @@
-#include "sha256.h"
+#include "core/hash.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstdio>
 
-namespace gyrus::cli {
+namespace gyrus {
 namespace {
 
 constexpr uint32_t kRound[64] = {
@@ -71,4 +71,4 @@ std::string Sha256::hex() {
   return text;
 }
 
-}  // namespace gyrus::cli
+}  // namespace gyrus

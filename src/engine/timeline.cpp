@@ -1,9 +1,9 @@
-#include "timeline.h"
+#include "engine/timeline.h"
 
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace gyrus::cli {
+namespace gyrus {
 
 void Timeline::add(Span span) {
   const std::lock_guard lock(mutex_);
@@ -48,4 +48,4 @@ std::string Timeline::trace() const {
   return root.dump();
 }
 
-}  // namespace gyrus::cli
+}  // namespace gyrus

@@ -1,0 +1,108 @@
+#include "core/files.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "core/error.h"
+
+namespace gyrus {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+std::string reason() { return std::strerror(errno); }
+
+std::vector<std::byte> read_all(std::FILE* file, const std::string& name, size_t expected) {
+  std::vector<std::byte> out(expected + 1);
+  size_t used = 0;
+  for (;;) {
+    const size_t got = std::fread(out.data() + used, 1, out.size() - used, file);
+    used += got;
+    if (used < out.size()) break;
+    out.resize(out.size() + std::max<size_t>(out.size() / 2, 1 << 16));
+  }
+  if (std::ferror(file) != 0) fail(ErrorCode::Io, name, "cannot be read: ", reason());
+  out.resize(used);
+  return out;
+}
+
+// Removes the temporary file unless it was renamed.
+class Temporary {
+ public:
+  explicit Temporary(std::string path) : path_(std::move(path)) {}
+  ~Temporary() {
+    if (!path_.empty()) std::remove(path_.c_str());
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  const std::string& path() const { return path_; }
+  void release() { path_.clear(); }
+
+ private:
+  std::string path_;
+};
+
+void write_all(std::FILE* file, std::span<const std::byte> bytes, const std::string& name) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size() || std::fflush(file) != 0)
+    fail(ErrorCode::Io, name, "cannot be written: ", reason());
+}
+
+}  // namespace
+
+std::vector<std::byte> read_file(const std::string& path) {
+  if (path == "-") return read_all(stdin, "standard input", 1 << 20);
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) fail(ErrorCode::Io, path, "is a folder, not a file");
+  const File file(std::fopen(path.c_str(), "rb"));
+  if (!file) fail(ErrorCode::Io, path, "cannot be opened: ", reason());
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  return read_all(file.get(), path, error ? size_t{1} << 20 : static_cast<size_t>(size));
+}
+
+void write_file(const std::string& path, std::span<const std::byte> bytes) {
+  if (path == "-") return write_all(stdout, bytes, "standard output");
+  // A pipe or device is written in place: renaming over it would replace it.
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  const bool in_place = fs::exists(status) && !fs::is_regular_file(status);
+  Temporary temporary(in_place ? std::string() : cat(path, ".", ::getpid(), ".part"));
+  const std::string& target = in_place ? path : temporary.path();
+  File file(std::fopen(target.c_str(), "wb"));
+  if (!file) fail(ErrorCode::Io, path, "cannot be created: ", reason());
+  write_all(file.get(), bytes, path);
+  if (std::fclose(file.release()) != 0) fail(ErrorCode::Io, path, "cannot be written: ", reason());
+  if (in_place) return;
+  if (std::rename(target.c_str(), path.c_str()) != 0) fail(ErrorCode::Io, path, "cannot be created: ", reason());
+  temporary.release();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  write_file(path, std::as_bytes(std::span(text.data(), text.size())));
+}
+
+std::string environment_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string user_cache_folder(const std::string& name) {
+  // As the XDG specification wants it, a relative path counts as none.
+  if (const fs::path base = environment_variable("XDG_CACHE_HOME"); base.is_absolute())
+    return (base / "gyrus" / name).string();
+  if (const fs::path home = environment_variable("HOME"); home.is_absolute())
+    return (home / ".cache" / "gyrus" / name).string();
+  return {};
+}
+
+}  // namespace gyrus

@@ -1,0 +1,23 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+// Files of the machine. Not part of the WASM build.
+
+namespace gyrus {
+
+// The bytes of a file; "-" is standard input. Throws Io.
+std::vector<std::byte> read_file(const std::string& path);
+// Under a temporary name first, so that the file appears when it is complete; "-" is standard output. Throws Io.
+void write_file(const std::string& path, std::span<const std::byte> bytes);
+void write_file(const std::string& path, const std::string& text);
+
+// $XDG_CACHE_HOME/gyrus/NAME, or ~/.cache/gyrus/NAME; empty where there is no home.
+std::string user_cache_folder(const std::string& name);
+
+// The value of an environment variable; empty where it is not set.
+std::string environment_variable(const char* name);
+
+}  // namespace gyrus

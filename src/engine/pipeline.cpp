@@ -1,0 +1,188 @@
+#include "engine/pipeline.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "volume/components.h"
+#include "volume/conform.h"
+#include "volume/io.h"
+#include "volume/restore.h"
+#include "volume/volume_tensor.h"
+
+namespace gyrus {
+namespace {
+
+// The map of one class out of [1, classes, spatial…].
+Tensor class_map(const Tensor& maps, int64_t index) {
+  Tensor map(maps.dtype, Shape(maps.shape.begin() + 2, maps.shape.end()));
+  std::memcpy(map.data.data(), maps.data.data() + static_cast<size_t>(index) * map.data.size(), map.data.size());
+  return map;
+}
+
+Tensor scalar(double value) { return Tensor::from_floats({1}, {static_cast<float>(value)}); }
+
+void add_notices(std::vector<std::string>& to, const std::vector<std::string>& from) {
+  for (const std::string& notice : from)
+    if (std::find(to.begin(), to.end(), notice) == to.end()) to.push_back(notice);
+}
+
+}  // namespace
+
+Pipeline::Pipeline(const DescribedModel& model, const PipelineOptions& options)
+    : model_(model),
+      options_(options),
+      normalize_(options.normalize.value_or(model.manifest.normalize)),
+      largest_component_(options.largest_component.value_or(model.manifest.largest_component)),
+      fill_holes_(options.fill_holes.value_or(model.manifest.fill_holes)),
+      allow_empty_(options.allow_empty || model.manifest.allow_empty) {}
+
+Segmentation Pipeline::read(const std::string& path) const {
+  Volume scan;
+  {
+    const Stage stage(options_.timeline, "prepare", "read", path);
+    ReadOptions read;
+    read.frame = options_.frame;
+    scan = read_volume(path, read);
+  }
+  return prepare(std::move(scan), path);
+}
+
+Segmentation Pipeline::prepare(Volume scan, const std::string& path) const {
+  Segmentation item;
+  item.path = path;
+  item.scan = std::move(scan);
+  add_notices(item.notices, item.scan.notices);
+  if (options_.conform && !is_conformed(item.scan)) {
+    const Stage stage(options_.timeline, "prepare", "conform", path);
+    item.conformed = conform(item.scan).volume;
+    add_notices(item.notices, item.conformed->notices);
+  }
+  if (!options_.normalize) add_notices(item.notices, model_.manifest.notices);
+  const Stage stage(options_.timeline, "prepare", "normalize", path);
+  const Volume& input = item.network_input();
+  item.normalization = normalization_of(input, normalize_);
+  item.network =
+      network_options(input, normalize_, options_.probabilities ? NetworkOutput::Probabilities : NetworkOutput::Labels);
+  item.inputs.emplace("image", to_tensor(input, item.network.input));
+  item.inputs.emplace("scale", scalar(item.normalization.scale));
+  item.inputs.emplace("shift", scalar(item.normalization.shift));
+  return item;
+}
+
+bool Pipeline::is_open_for(const Segmentation& item) const {
+  return session_ && !session_->device().lost() && spatial_ == spatial_shape(model_.model, item.network_input()) &&
+         input_ == item.network.input;
+}
+
+// The first attempt decides which plan it takes; later ones are told.
+Compiled Pipeline::compile_for(const Segmentation& item, Attempt& attempt, bool is_first) {
+  const Stage stage(options_.timeline, "compute " + options_.session.device, "compile", item.path);
+  session_.reset();  // its memory first
+  spatial_ = spatial_shape(model_.model, item.network_input());
+  input_ = item.network.input;
+  CompileTarget target = target_of(options_.session);
+  target.tuning.check_finite = attempt.check_finite;
+  if (!is_first) return compile(model_.model, spatial_, item.network, target, attempt.plan);
+  Compiled compiled = compile(model_.model, spatial_, item.network, target, options_.session.precision);
+  attempt.plan = compiled.decision.plan;
+  return compiled;
+}
+
+void Pipeline::load(const Segmentation& item, Compiled compiled) {
+  const Stage stage(options_.timeline, "compute " + options_.session.device, "compile", item.path);
+  session_.emplace(options_.session.device, std::move(compiled));
+}
+
+void Pipeline::run(Segmentation& item, RunOptions options) {
+  options.profile = options_.profile && session_->can_profile();
+  if (options_.profile && !options.profile)
+    add_notices(item.notices, {"this GPU has no timestamps; no profile by kernel"});
+  const double begin = options_.timeline ? options_.timeline->now() : 0;
+  RunResult result;
+  {
+    const Stage stage(options_.timeline, "compute " + options_.session.device, "segment", item.path);
+    result = session_->run(item.inputs, options);
+  }
+  if (options_.timeline) options_.timeline->add(result.profile, begin, item.path);
+  const Plan& plan = session_->plan();
+  item.facts = {session_->adapter(), plan.precision, plan.peak_bytes(), session_->allocated_bytes(),
+                plan.steps.size(),   plan.flops(),   plan.bytes()};
+  item.inputs.clear();
+  item.outputs = std::move(result.outputs);
+  item.profile = std::move(result.profile);
+}
+
+std::optional<Failure> Pipeline::failure_of(const Error& error) const {
+  if (error.code() == ErrorCode::NonFinite) return Failure::NonFinite;
+  if (error.code() == ErrorCode::OverLimits) return Failure::OutOfMemory;
+  if (error.code() == ErrorCode::Device && session_ && session_->device().lost()) return Failure::DeviceLost;
+  return std::nullopt;
+}
+
+void Pipeline::compute(Segmentation& item, const RunOptions& options) {
+  Attempt attempt{options_.session.precision, {}, options_.check_finite, 0};
+  for (bool is_first = true;; is_first = false) {
+    std::optional<Compiled> compiled;
+    if (is_open_for(item))
+      attempt.plan = session_->decision().plan;
+    else
+      compiled = compile_for(item, attempt, is_first);
+    if (compiled && !compiled->decision.notice.empty()) add_notices(item.notices, {compiled->decision.notice});
+    try {
+      if (compiled) load(item, std::move(*compiled));
+      return run(item, options);
+    } catch (const Error& error) {
+      const std::optional<Failure> failure = failure_of(error);
+      if (failure == Failure::NonFinite) fail_nonfinite(error, item, attempt, options);
+      const std::optional<Attempt> next = failure ? next_attempt(attempt, *failure) : std::nullopt;
+      if (!next) throw;
+      item.notices.push_back(cat(notice_of(attempt, *failure, *next), " (", error.what(), ")"));
+      attempt = *next;
+    }
+    session_.reset();
+  }
+}
+
+// Runs once more with every value tested, so that the error names the first node.
+void Pipeline::fail_nonfinite(const Error& found, Segmentation& item, Attempt attempt, const RunOptions& options) {
+  std::string message = found.what();
+  if (std::optional<Attempt> checked = next_attempt(attempt, Failure::NonFinite)) {
+    try {
+      load(item, compile_for(item, *checked, false));
+      run(item, options);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::Cancelled) throw;
+      if (error.code() == ErrorCode::NonFinite) message = error.what();
+    }
+    session_.reset();  // testing takes time, which other scans need not spend
+  }
+  std::vector<Hint> hints = {Hint::OtherDevice};
+  if (attempt.plan.halves) hints.insert(hints.begin(), Hint::SinglePrecision);
+  throw Error(ErrorCode::NonFinite, message, hints);
+}
+
+void Pipeline::finish(Segmentation& item) const {
+  {
+    const Stage stage(options_.timeline, "finish", "unpack", item.path);
+    const Tensor& labels = item.outputs.at("labels");
+    if (!allow_empty_) refuse_empty(model_.model.name, labels.data, /*on_cpu=*/false);
+    item.labels = to_volume(labels, item.network_input());
+    const auto maps = item.outputs.find("probabilities");
+    for (int64_t c = 0; maps != item.outputs.end() && c < maps->second.shape.at(1); ++c)
+      item.probabilities.push_back(to_volume(class_map(maps->second, c), item.network_input()));
+    item.outputs.clear();
+  }
+  if (largest_component_ || fill_holes_) {
+    const Stage stage(options_.timeline, "finish", "components", item.path);
+    if (largest_component_) keep_largest(item.labels);
+    if (fill_holes_) fill_holes(item.labels);
+  }
+  if (item.conformed && options_.space == Space::Native) {
+    const Stage stage(options_.timeline, "finish", "restore", item.path);
+    item.labels = restore_labels(item.labels, item.scan);
+    for (Volume& map : item.probabilities) map = restore_values(map, item.scan);
+  }
+}
+
+}  // namespace gyrus

@@ -1,0 +1,96 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/manifest.h"
+#include "engine/session.h"
+#include "engine/timeline.h"
+#include "gyrus/error.h"
+#include "volume/volume.h"
+
+// From a scan to its labels, as the model's manifest wants it: read, conform and normalise (prepare), run the network
+// (compute), clean and carry back to the scan's grid (finish). The command line, Segmenter and the demo all go this
+// way.
+
+namespace gyrus {
+
+enum class Space : uint8_t { Native, Conformed };
+
+struct PipelineOptions {
+  SessionOptions session;
+  std::optional<NormalizeOptions> normalize;  // where these three are not given, the model's own way
+  std::optional<bool> largest_component, fill_holes;
+  bool conform = true;
+  Space space = Space::Native;
+  int64_t frame = -1;  // of a 4-D file; -1: the first
+  bool probabilities = false;
+  bool profile = false;
+  bool check_finite = false;     // test every value of the network, not only its scores
+  bool allow_empty = false;      // labels may be nothing but background; also where the manifest says so
+  Timeline* timeline = nullptr;  // where stages are noted
+};
+
+// What ran, for summaries.
+struct RunFacts {
+  AdapterInfo adapter;
+  std::string precision;
+  uint64_t peak_bytes = 0, allocated_bytes = 0;
+  size_t steps = 0;
+  double flops = 0, bytes = 0;
+};
+
+// A scan on its way to its labels.
+struct Segmentation {
+  std::string path;
+  Volume scan;                      // as read
+  std::optional<Volume> conformed;  // where it had to be
+  NetworkOptions network;
+  Normalization normalization;
+  std::map<std::string, Tensor> inputs, outputs;  // of the network; empty once they were used
+  RunFacts facts;
+  Profile profile;
+  Volume labels;                      // on the grid of the results
+  std::vector<Volume> probabilities;  // of each class, likewise; empty where not asked for
+  std::vector<std::string> notices;   // one line each
+
+  const Volume& network_input() const { return conformed ? *conformed : scan; }
+  // The scan on the grid of the labels.
+  const Volume& result_scan(Space space) const { return conformed && space == Space::Conformed ? *conformed : scan; }
+};
+
+// A model on one device. prepare and finish may be called from any threads at once; compute by one at a time.
+class Pipeline {
+ public:
+  // The model must outlive it.
+  Pipeline(const DescribedModel& model, const PipelineOptions& options);
+
+  const NormalizeOptions& normalize() const { return normalize_; }
+  const Session* session() const { return session_ ? &*session_ : nullptr; }  // of the last computation
+
+  Segmentation read(const std::string& path) const;  // and prepare
+  Segmentation prepare(Volume scan, const std::string& path) const;
+  // Keeps the session for the next scan of the same size and type. What is tried after a failure is in policy.h; the
+  // options' `profile` is not looked at.
+  void compute(Segmentation& item, const RunOptions& options = {});
+  void finish(Segmentation& item) const;
+
+ private:
+  bool is_open_for(const Segmentation& item) const;
+  Compiled compile_for(const Segmentation& item, Attempt& attempt, bool is_first);
+  void load(const Segmentation& item, Compiled compiled);
+  void run(Segmentation& item, RunOptions options);
+  std::optional<Failure> failure_of(const Error& error) const;
+  [[noreturn]] void fail_nonfinite(const Error& found, Segmentation& item, Attempt attempt, const RunOptions& options);
+
+  const DescribedModel& model_;
+  PipelineOptions options_;
+  NormalizeOptions normalize_;
+  bool largest_component_, fill_holes_, allow_empty_;
+  std::optional<Session> session_;
+  Shape spatial_;
+  DType input_ = DType::F32;
+};
+
+}  // namespace gyrus
