@@ -10,7 +10,10 @@ import {
   folderOf,
   isError,
   loadCompiler,
+  loudLayers,
   native,
+  scaled,
+  shared,
   sharedModels,
   temporary,
   tinyModel,
@@ -124,6 +127,19 @@ describe("models", () => {
       assert.equal(info.layers.length, (expected.layers as unknown[]).length);
       shared.close();
     });
+
+  const mindgrab = shared("models/mindgrab");
+  test("a model is known by its weights, whatever its folder's name", { skip: mindgrab ? false : "no test data" }, () => {
+    const renamed = compiler.openModel(folderOf(mindgrab!), "brainmask");
+    const { name, title, normalize, largestComponent } = renamed.info;
+    assert.deepEqual([name, normalize, largestComponent], ["brainmask", "quantile:0.02,0.98", true]);
+    assert.notEqual(title, "");
+    const model5 = folderOf(shared("models/model5_gw_ae")!);
+    const known = compiler.openModel(model5, "model5");
+    const other = compiler.openModel(scaled(model5, loudLayers, 2), "model5_gw_ae");
+    assert.deepEqual([known.info.title, other.info.title], ["Grey and white matter, light", ""]);
+    for (const each of [renamed, known, other]) each.close();
+  });
 
   test("a gyrus.json counts", () => {
     const manifest = { title: "T", normalize: "none", labels: ["air", "dark", "bright"], components: "largest" };

@@ -1,7 +1,7 @@
-// Writes the op table as plans, for executors that are not C++: op_plans LIMITS SETTING…
+// Writes the op table as plans, for executors that are not C++: op_plans LIMITS [--each-once] SETTING…
 //
-// LIMITS is the adapter's limits as JSON, SETTING the names of op_settings. On standard output, for every case: one
-// line of JSON, then `bytes` bytes that it points into by [offset, size]:
+// LIMITS is the adapter's limits as JSON, SETTING the names of op_settings. --each-once leaves out plans that ask for
+// nothing new of an executor, and takes the settings in turn. On standard output, for every case: one line of JSON, then `bytes` bytes that it points into by [offset, size]:
 //   name, bytes, inputs: [{ name, dtype, shape, data }], want: [{ name, data }] as doubles,
 //   settings: [{ name, plan, weights, bounds: { output: { nmse } | { different } } }]
 #include <cstdio>
@@ -54,8 +54,18 @@ Json bounds(const OpCase& c, const OpSetting& setting, const Plan& plan) {
   return all;
 }
 
-void write_case(const OpCase& c, const std::vector<OpSetting>& settings) {
-  const Graph graph = case_graph(c);
+// What a plan asks of an executor: families of kernels, kinds of steps, types and cuts of ports.
+std::set<std::string> traits(const Plan& plan) {
+  std::set<std::string> out;
+  for (const PlanKernel& kernel : plan.kernels) out.insert(kernel.name.substr(0, kernel.name.find(' ')));
+  for (const Step& step : plan.steps) out.insert(cat("step ", step.index()));
+  for (const auto* ports : {&plan.inputs, &plan.outputs})
+    for (const PlanPort& port : *ports)
+      out.insert(cat("port ", to_string(port.dtype), port.pieces.size() > 1 ? " cut" : ""));
+  return out;
+}
+
+void write_case(const OpCase& c, const Graph& graph, const std::vector<OpSetting>& settings) {
   const auto inputs = case_inputs(c, 7);
   Blob blob;
   Json line = {
@@ -84,7 +94,8 @@ void write_case(const OpCase& c, const std::vector<OpSetting>& settings) {
 }
 
 int run(int argc, char** argv) {
-  const std::set<std::string> wanted(argv + 2, argv + argc);
+  std::set<std::string> wanted(argv + 2, argv + argc);
+  const bool each_once = wanted.erase("--each-once") > 0;
   std::vector<OpSetting> settings;
   for (const OpSetting& setting : op_settings(parse_limits(argv[1])))
     if (wanted.count(setting.name)) settings.push_back(setting);
@@ -92,7 +103,20 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "op_plans: an unknown setting; there are adapter, default, tiny, tiny-f16, f16\n");
     return 2;
   }
-  for (const OpCase& c : op_cases()) write_case(c, settings);
+  std::set<std::string> seen;
+  size_t written = 0;
+  for (const OpCase& c : op_cases()) {
+    const Graph graph = case_graph(c);
+    std::vector<OpSetting> taken = settings;
+    if (each_once) {
+      taken = {settings[written % settings.size()]};
+      const size_t before = seen.size();
+      seen.merge(traits(op_plan(c, graph, taken[0])));
+      if (seen.size() == before) continue;
+    }
+    write_case(c, graph, taken);
+    ++written;
+  }
   return 0;
 }
 
@@ -101,7 +125,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: op_plans LIMITS SETTING...\n");
+    std::fprintf(stderr, "usage: op_plans LIMITS [--each-once] SETTING...\n");
     return 2;
   }
   try {

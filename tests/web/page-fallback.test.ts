@@ -5,30 +5,27 @@ import { after, before, test } from "node:test";
 import type { Compiler, ImageTensor, Model } from "../../web/src/compiler.js";
 import { GyrusError } from "../../web/src/errors.js";
 import { Session, type Hooks } from "../../web/src/session.js";
-import type { PlanRequest, Progress, SegmentOptions } from "../../web/src/types.js";
+import type { Precision, Progress, SegmentOptions } from "../../web/src/types.js";
 import { folderOf, isError, loadCompiler, tinyModel, tinyScan } from "./support/compiler.js";
 import { installFaults } from "./support/faults.js";
 import { openDevice } from "./support/gpu.js";
 
 const faults = installFaults();
-const MiB = 2 ** 20;
-const GiB = 2 ** 30;
 const desktop = { mobile: false, memoryGiB: 8 };
 
 let compiler: Compiler;
 let model: Model;
 let image: ImageTensor;
-let requests: PlanRequest[] = [];
-let bytesOf: ((request: PlanRequest) => number) | null = null; // in place of what the plan says
+let plans: { precision: Precision; small: boolean }[] = []; // that were made
 
 before(async () => {
   compiler = await loadCompiler();
   model = compiler.openModel(folderOf(tinyModel()), "tiny");
   const plan = model.plan.bind(model);
   model.plan = (request) => {
-    requests.push(request);
     const made = plan(request);
-    return bytesOf ? { ...made, peakBytes: bytesOf(request) } : made;
+    plans.push(made.decision);
+    return made;
   };
   const scan = compiler.openVolume("ball.nii", tinyScan({ dims: [48, 48, 48], spacing: [1, 1, 1] }));
   image = scan.tensor("minmax");
@@ -40,19 +37,16 @@ after(() => model.close());
 // A run with what it said; `onStep` is called while kernels run.
 async function run(session: Session, wish: SegmentOptions["precision"], onStep: (progress: Progress) => void = () => {}) {
   const notices: string[] = [];
-  requests = [];
+  plans = [];
   const hooks: Hooks = {
     signal: new AbortController().signal,
     progress: (stage, progress) => stage === "Step" && onStep(progress),
     notice: (line) => notices.push(line),
   };
   const done = await session.run(model, "tiny", image, wish, hooks);
-  const { precision, limits } = requests.at(-1)!;
-  return { ...done, notices, precision, small: isSmall(limits) };
+  return { ...done, notices, ...plans.at(-1)! };
 }
 
-const isSmall = (limits: PlanRequest["limits"]) =>
-  limits.maxBufferSize <= 256 * MiB && limits.maxStorageBufferBindingSize <= 128 * MiB;
 const open = () => openDevice();
 
 test("memory refused: f16, then f16 for the default limits, with the labels of f32", async () => {
@@ -64,9 +58,9 @@ test("memory refused: f16, then f16 for the default limits, with the labels of f
   faults.refusals = 2;
   const { result, facts, notices, precision, small } = await run(session, "auto");
   assert.deepEqual([facts.precision, precision, small], ["f16", "f16", true]);
-  assert.deepEqual(notices, [
-    "The GPU did not give the memory for the plan in f32; trying the plan in f16.",
-    "The GPU did not give the memory for the plan in f16; trying the plan in f16 with WebGPU's default limits.",
+  assert.deepEqual(notices.map((line) => line.replace(/ \(\[device\] the device refused .*/, "")), [
+    "the GPU did not give the memory for the plan in f32; trying the plan in f16",
+    "the GPU did not give the memory for the plan in f16; trying the plan in f16 with WebGPU's default limits",
   ]);
   assert.match(facts.why, /did not give the memory for a larger plan/);
   const different = result.outputs.labels!.data.filter((label, i) => label !== wanted.result.outputs.labels!.data[i]);
@@ -75,7 +69,7 @@ test("memory refused: f16, then f16 for the default limits, with the labels of f
   // What fitted is where the next run begins.
   session.drop();
   const again = await run(session, "auto");
-  assert.deepEqual([requests.length, again.precision, again.small, again.notices], [1, "f16", true, []]);
+  assert.deepEqual([plans.length, again.precision, again.small, again.notices], [1, "f16", true, []]);
   session.drop();
 });
 
@@ -113,36 +107,27 @@ test("a device lost once is replaced; lost twice, a smaller plan is tried", asyn
     assert.equal(lost.size, times);
     assert.equal(facts.precision, times === 1 ? "f32" : "f16");
     assert.equal(result.outputs.labels!.data.length, 48 ** 3);
-    assert.match(notices[0]!, /device was lost.*opening a new one/);
-    const smaller = notices.filter((line) => line === "The GPU was lost with the plan in f32; trying the plan in f16.");
+    assert.match(notices[0]!, /^the device was lost; ran again on a new one/);
+    const smaller = notices.filter((line) => /^the GPU was lost with the plan in f32; trying the plan in f16 /.test(line));
     assert.equal(smaller.length, times === 1 ? 0 : 1);
     session.drop();
   }
 });
 
-test("f32 for the default limits comes before f16 where memory is short", async () => {
-  const own = await openDevice();
-  assert.ok(!isSmall(own.limits), "this driver offers no more than the default limits");
-  bytesOf = ({ limits }) => (isSmall(limits) ? 2.3 : 4.5) * GiB;
+test("what was chosen is said again with the next scan, and not planned again", async () => {
+  const session = new Session(open, desktop);
+  const { likelyMemory } = model.policy;
+  model.policy.likelyMemory = () => ({ bytes: 2 ** 20, because: "a test says so" });
   try {
-    const session = new Session(open, desktop);
     const first = await run(session, "auto");
-    assert.deepEqual([first.facts.precision, first.small], ["f32", true]);
-    assert.match(first.notices[0]!, /^Planned for WebGPU's default limits/);
+    assert.equal(first.facts.precision, "f16");
+    assert.match(first.notices[0]!, /^storing feature maps in f16: the plan in f32 needs .*: a test says so$/);
     session.drop();
     const again = await run(session, "auto");
-    assert.deepEqual([requests.length, again.small, again.notices], [1, true, first.notices], "chosen once, said twice");
+    assert.deepEqual([plans.length, again.precision, again.notices], [1, "f16", first.notices]);
     session.drop();
-
-    bytesOf = () => 4.5 * GiB;
-    const other = new Session(open, desktop);
-    const second = await run(other, "auto");
-    assert.deepEqual([second.facts.precision, second.small], ["f16", false]);
-    assert.match(second.notices[0]!, /^Storing feature maps in f16/);
-    other.drop();
   } finally {
-    bytesOf = null;
-    own.device.destroy();
+    model.policy.likelyMemory = likelyMemory;
   }
 });
 

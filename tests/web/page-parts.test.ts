@@ -6,54 +6,37 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { fetchModel } from "../../web/src/model-files.js";
-import { choosePlan, type Host } from "../../web/src/precision.js";
 import { noGpuText } from "../../web/page/cpu.js";
-import type { CpuOffer, DeviceReport, SiteModel } from "../../web/src/types.js";
+import type { BrowserFacts, CpuOffer, DeviceReport, PlanLimits, Precision, SiteModel } from "../../web/src/types.js";
+import { DEFAULT_LIMITS, folderOf, loadCompiler, tinyModel } from "./support/compiler.js";
 
 const GiB = 2 ** 30;
-const MiB = 2 ** 20;
-const desktop: Host = { mobile: false, memoryGiB: 8 };
+const limits = { ...DEFAULT_LIMITS, maxStorageBufferBindingSize: 2 * GiB, maxBufferSize: 4 * GiB };
+const large: DeviceReport = { available: true, why: "", adapter: "a", software: false, features: [], limits };
 
-function device(binding: number, buffer: number): DeviceReport {
-  const limits = { maxStorageBufferBindingSize: binding, maxBufferSize: buffer };
-  return { available: true, why: "", adapter: "a", software: false, features: [], limits };
-}
+test("memory is guessed from what a browser tells, and decides the plan", async () => {
+  const compiler = await loadCompiler();
+  const model = compiler.openModel(folderOf(tinyModel()), "tiny");
+  const desktop = { mobile: false, memoryGiB: 8 };
+  const likely = (on: PlanLimits, facts: BrowserFacts) => model.policy.likelyMemory(on, facts).bytes / GiB;
+  assert.equal(likely(limits, desktop), 4);
+  assert.equal(likely(limits, { ...desktop, memoryGiB: null }), 4);
+  assert.equal(likely(limits, { ...desktop, memoryGiB: 2 }), 1);
+  assert.equal(likely(limits, { ...desktop, mobile: true }), 1.5);
+  assert.equal(likely(DEFAULT_LIMITS, desktop), 1.5);
+  assert.match(model.policy.likelyMemory(DEFAULT_LIMITS, desktop).because, /smallest limits/);
 
-const large = device(2 * GiB, 4 * GiB);
-const tight = device(128 * MiB, 256 * MiB);
-const never = () => assert.fail("the smaller plan is not asked for");
-
-test("f32 where it is likely to fit, and the smaller plan is not made then", () => {
-  assert.deepEqual(choosePlan(3.1 * GiB, never, large, desktop), {
-    precision: "f32", small: false, notice: "",
-    why: "the plan in f32 needs 3.10 GiB, and 4.0 GiB are likely to be there",
+  const decided = (bytes: number, precision: "auto" | Precision = "auto") => model.plan({
+    spatial: [64, 64, 64], input: "f32", clamp: false, output: "logits", software: false, limits, precision,
+    memory: { bytes, because: "a test says so" },
   });
-  for (const [bytes, on, around] of [
-    [4 * GiB, large, desktop], [1.2 * GiB, tight, desktop], [1.9 * GiB, large, { mobile: false, memoryGiB: 4 }],
-    [1.5 * GiB, large, { mobile: true, memoryGiB: 8 }], [4 * GiB, large, { mobile: false, memoryGiB: null }],
-  ] as const)
-    assert.equal(choosePlan(bytes, never, on, around).precision, "f32");
-});
-
-test("f32 for the default limits where that fits and the device's own do not", () => {
-  const choice = choosePlan(4.5 * GiB, () => 2.3 * GiB, large, desktop);
-  assert.deepEqual([choice.precision, choice.small], ["f32", true]);
-  assert.match(choice.why, /needs 4\.50 GiB \(2\.30 GiB for WebGPU's default limits, a little slower\)/);
-  assert.match(choice.notice, /^Planned for WebGPU's default limits: .*more than 4\.0 GiB is not to be counted on/);
-});
-
-test("else f16, and the reason is said", () => {
-  for (const small of [4.1 * GiB, null]) {
-    const choice = choosePlan(4.5 * GiB, () => small, large, desktop);
-    assert.deepEqual([choice.precision, choice.small], ["f16", false]);
-    assert.match(choice.notice, /^Storing feature maps in f16: the plan in f32 needs 4\.50 GiB/);
-  }
-  const why = (on: DeviceReport, around: Host) => choosePlan(2.2 * GiB, () => 1.9 * GiB, on, around).why;
-  assert.match(why(tight, desktop), /2\.20 GiB.*1\.5 GiB.*smallest limits/);
-  assert.match(why(large, { mobile: true, memoryGiB: 8 }), /phone/);
-  assert.match(why(large, { mobile: false, memoryGiB: 2 }), /about 2 GiB of memory/);
-  const none = choosePlan(null, never, large, desktop);
-  assert.deepEqual([none.precision, none.why], ["f16", "no plan in f32 keeps this GPU's limits"]);
+  const { peakBytes, decision } = decided(GiB);
+  assert.deepEqual([decision.precision, decision.small, decision.notice], ["f32", false, ""]);
+  const half = decided(peakBytes - 1).decision;
+  assert.deepEqual([half.precision, half.notice], ["f16", `storing feature maps in f16: ${half.why}`]);
+  assert.match(half.why, /^the plan in f32 needs .*, and more than .* is not to be counted on: a test says so/);
+  assert.equal(decided(peakBytes - 1, "f32").decision.precision, "f32", "what was asked for is not questioned");
+  model.close();
 });
 
 test("without a GPU the page says what the CPU can do, or names a model that it can", () => {

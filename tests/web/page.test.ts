@@ -8,7 +8,9 @@ import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { BrowserContext, Page } from "playwright-core";
+import { folderOf, loudLayers, scaled, temporary } from "./support/compiler.js";
 import { faultChannel, faultScript, orderFault } from "./support/faults.js";
+import { everything } from "./support/native.js";
 import {
   brokenModel, crop48, DATA, dicomFolder, drop, missing, nifti, openBrowser, openPage, PROGRAM, SITE, Site, tinyModel,
 } from "./support/page.js";
@@ -28,7 +30,10 @@ let context: BrowserContext;
 
 before(async () => {
   if (skip) return;
-  site = await Site.open({ model5_gw_ae: model, broken: brokenModel(model), tiny });
+  const loud = temporary();
+  const louder = everything ? scaled(folderOf(model), loudLayers, 300) : scaled(folderOf(tiny), ["model.0.weight"], 1e6);
+  for (const { name, bytes } of louder) loud.write(name, bytes);
+  site = await Site.open({ model5_gw_ae: model, broken: brokenModel(model), loud: loud.path, tiny });
   context = await openBrowser();
 });
 
@@ -126,7 +131,7 @@ test("a scan is dropped, segmented, measured and saved as the command line does 
 });
 
 // Whole heads take minutes on a software GPU with any real model; GYRUS_TEST_FULL=1 takes one all the same.
-const heads = process.env.GYRUS_TEST_FULL === "1" ? ["tiny", "model5_gw_ae"] : ["tiny"];
+const heads = everything ? ["tiny", "model5_gw_ae"] : ["tiny"];
 for (const name of heads)
   test(`a head through ${name} is conformed and carried back like the program does`, { skip: noProgram }, async (t) => {
     const { page, said } = await openPage(context, site.url);
@@ -254,6 +259,36 @@ test("an empty result is no success", { skip }, async () => {
   await page.locator("#run").click();
   assert.match(await end(page), /^Failed/);
   assert.match(await text(page, "#alerts"), /found no label/);
+  await page.close();
+});
+
+test("what may help is a button: another normalisation, then the empty result that it gives", { skip }, async () => {
+  const { page } = await openPage(context, site.url);
+  await ready(page);
+  await page.locator("#normalize").selectOption("quantile:0.02,0.98");
+  await openScan(page, "dark.nii", nifti([32, 32, 32], new Uint8Array(32 ** 3).map((_, i) => Number(i === 9))));
+  await page.locator("#run").click();
+  await page.getByRole("button", { name: "Use minimum to maximum" }).click();
+  assert.equal(await page.locator("#normalize").inputValue(), "minmax");
+  await page.getByRole("button", { name: "Accept it" }).click();
+  await page.waitForFunction(() => document.querySelector("#status")!.textContent!.startsWith("Done"));
+  assert.equal(await page.locator("#labels tbody tr:not(.absent)").count(), 0);
+  assert.equal(await text(page, "#alerts"), "");
+  await page.close();
+});
+
+test("a network that overflows halves is an error that names the layer, and runs in f32", { skip }, async () => {
+  const { page } = await openPage(context, site.url);
+  await ready(page);
+  await page.locator("#model").selectOption("site:loud");
+  await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("loud"));
+  await page.locator("#precision").selectOption("f16");
+  await openScan(page, "crop.nii", crop48());
+  await page.locator("#run").click();
+  assert.match(await end(page), /^Failed/);
+  assert.match(await text(page, "#alerts .alert span"), /model\.[024].*not finite/);
+  await page.getByRole("button", { name: "Run in f32" }).click();
+  await page.waitForFunction(() => document.querySelector("#status")!.textContent!.startsWith("Done"));
   await page.close();
 });
 

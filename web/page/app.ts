@@ -138,6 +138,7 @@ export class App {
       this.model = await this.segmenter.openModel(await source());
       byId<HTMLInputElement>("largest").checked = this.model.largestComponent;
       byId<HTMLInputElement>("fill").checked = this.model.fillHoles;
+      byId<HTMLInputElement>("allow-empty").checked = this.model.allowEmpty;
     });
     byId("model-info").textContent = this.model
       ? `${this.model.title || this.model.name}: ${this.model.layers.length} layers, ` +
@@ -179,10 +180,12 @@ export class App {
   private options(signal: AbortSignal): SegmentOptions {
     const checked = (id: string) => byId<HTMLInputElement>(id).checked;
     const value = (id: string) => byId<HTMLSelectElement>(id).value;
+    const normalize = value("normalize");
     return {
+      ...(normalize ? { normalize } : {}), // else as the model wants
       precision: value("precision") as SegmentOptions["precision"],
-      normalize: value("normalize") || this.model?.normalize || "minmax",
       conform: checked("conform"), largestComponent: checked("largest"), fillHoles: checked("fill"),
+      allowEmpty: checked("allow-empty"),
       cpu: this.device?.available === false, signal,
       onProgress: (stage, progress) => this.progress.show(stage, progress),
       onNotice: (notice) => {

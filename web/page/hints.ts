@@ -11,6 +11,7 @@ export interface Action {
 interface Remedy {
   label: string;
   setting?: [id: string, value: string]; // of a select, then run again
+  check?: string; // a box, then run again
   choice?: string; // the element where a person goes on
 }
 
@@ -18,6 +19,7 @@ const kRemedies: Partial<Record<Hint, Remedy>> = {
   "half-precision": { label: "Run with f16 storage", setting: ["precision", "f16"] },
   "single-precision": { label: "Run in f32", setting: ["precision", "f32"] },
   "minmax-normalize": { label: "Use minimum to maximum", setting: ["normalize", "minmax"] },
+  "allow-empty": { label: "Accept it", check: "allow-empty" },
   "smaller-model": { label: "Choose a smaller model", choice: "model" },
   "other-model": { label: "Choose another model", choice: "model" },
   "smaller-volume": { label: "Choose a smaller scan", choice: "pick-scan" },
@@ -32,8 +34,9 @@ const kWords: Partial<Record<Hint, string>> = {
 export function actionsOf(error: unknown, run: () => void): Action[] {
   const hints = error instanceof GyrusError ? error.hints : [];
   return hints.flatMap((hint): Action[] => {
-    const { label, setting, choice } = kRemedies[hint] ?? { label: "" };
+    const { label, setting, check, choice } = kRemedies[hint] ?? { label: "" };
     if (choice) return [{ label, act: () => byId(choice).focus() }];
+    if (check) return [{ label, act: () => ((byId<HTMLInputElement>(check).checked = true), run()) }];
     if (!setting) return [];
     const select = byId<HTMLSelectElement>(setting[0]);
     if (select.value === setting[1]) return [];

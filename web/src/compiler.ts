@@ -2,8 +2,10 @@
 // The same C++ code as in the command line, hence the same results. Works in pages, workers and Node.
 import { GyrusError } from "./errors.js";
 import { checkFileSize, gunzip, isGzip } from "./gzip.js";
+import { Policy } from "./policy.js";
 import type {
   CompiledPlan,
+  Decision,
   DType,
   ModelInfo,
   NamedBytes,
@@ -136,20 +138,24 @@ class Handle {
 
 export class Model extends Handle {
   readonly info: ModelInfo;
+  readonly policy: Policy;
 
   constructor(wasm: Wasm, handle: number) {
     super(wasm, handle, "gyrus_model_close");
+    this.policy = new Policy(wasm);
     wasm.check("gyrus_model_info", handle);
     this.info = JSON.parse(wasm.text()) as ModelInfo;
   }
 
-  // A plan that keeps the limits; throws "over-limits" where none does.
+  // A plan that keeps the limits; throws "over-limits" where none does. With "auto" the first that is likely to fit:
+  // f32, f32 for WebGPU's default limits, f16.
   plan(request: PlanRequest): CompiledPlan {
     this.wasm.check("gyrus_model_plan", this.handle, JSON.stringify(request));
     const json = this.wasm.text();
     const peakBytes = this.wasm.call("gyrus_plan_peak_bytes");
     const flops = this.wasm.call("gyrus_plan_flops");
-    return { json, weights: this.wasm.data(), peakBytes, flops };
+    const decision = JSON.parse(this.wasm.cText("gyrus_plan_decision")) as Decision;
+    return { json, weights: this.wasm.data(), peakBytes, flops, decision };
   }
 
   // The network without a GPU, for volumes of these extents: small networks in a minute, large ones not at all. Throws

@@ -125,15 +125,18 @@ export class Pipeline {
     const input = options.conform ? this.conform() : scan;
     if (input !== scan) notices.push(...input.info.notices);
     await step("Normalising");
-    const image = input.tensor(options.normalize);
+    const { info, policy } = model;
+    if (options.normalize === undefined) info.notices.forEach(notice);
+    const image = input.tensor(options.normalize ?? info.normalize);
     const hooked = { ...hooks, notice };
     const { result, facts, compileMs } = options.cpu ? await runOnCpu(model, image, hooked)
       : await this.session.run(model, String(this.#modelKey), image, options.precision, hooked);
     await step("Cleaning and restoring");
     const labels = result.outputs.labels;
     if (!labels) throw new GyrusError("invalid-model", "[plan] has no output named labels");
-    refuseEmpty(labels.data, model.info.name, options.cpu === true);
-    const { seen, native } = compiler.finish(scan, input, labels, options);
+    if (!options.allowEmpty && !info.allowEmpty) policy.refuseEmpty(labels.data, info.name, options.cpu === true);
+    const { largestComponent = info.largestComponent, fillHoles = info.fillHoles } = options;
+    const { seen, native } = compiler.finish(scan, input, labels, { largestComponent, fillHoles });
     try {
       await step("Measuring");
       const report = compiler.report(scan, native, model, this.#scanName);
@@ -172,12 +175,4 @@ export class Pipeline {
       mask.close();
     }
   }
-}
-
-// A device that computes nothing gives zeros without an error: nothing but background is never a success.
-function refuseEmpty(labels: Uint8Array, model: string, onCpu: boolean): void {
-  if (labels.some((value) => value !== 0)) return;
-  throw new GyrusError("device", `[${model}] found no label in the whole scan: this is no head as the model knows ` +
-    `them, its intensities are not as the model wants them${onCpu ? "" : ", or the GPU failed"}; ` +
-    `try ${onCpu ? "other settings" : "another precision"} or another model`);
 }

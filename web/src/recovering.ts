@@ -13,7 +13,7 @@ export interface RecoveringOptions extends ExecutorOptions {
 }
 
 // Calls on with what never goes back, though a replay starts again at 0.
-function neverLess(onProgress: (progress: Progress) => void): (progress: Progress) => void {
+export function neverLess(onProgress: (progress: Progress) => void): (progress: Progress) => void {
   let most = 0;
   return (progress) => {
     most = Math.max(most, progress.fraction);

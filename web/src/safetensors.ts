@@ -60,7 +60,7 @@ function tensorOf(name: string, json: unknown, data: Uint8Array): TensorValue {
   const [begin, end] = offsets as [number, number];
   const bytes = shape.reduce((product, extent) => product * extent, dtypeBytes[dtype]);
   if (end - begin !== bytes || end > data.length) invalid(`tensor '${name}' is cut off or has a wrong place`);
-  return { dtype, shape, data: data.slice(begin, end) };
+  return { dtype, shape, data: new Uint8Array(data.subarray(begin, end)) }; // a copy, also of a Node Buffer
 }
 
 /** The tensors of a file; throws "invalid-input" where it is broken. */

@@ -1,18 +1,16 @@
-// A model on a device: plans it, loads the plan, keeps it for the next scan of the same size, and makes a smaller plan
-// where the device gives less than it said.
+// A model on a device: plans it, loads the plan, keeps it for the next scan of the same size. What is tried after a
+// failure is the policy's to say.
 
+import { browserFacts } from "./browser-facts.js";
 import type { ImageTensor, Model } from "./compiler.js";
 import { noDevice, requestDevice, type OpenDevice } from "./device.js";
-import { GyrusError, isCancelled } from "./errors.js";
-import { parsePlan, type Plan } from "./plan.js";
-import { choosePlan, host, type Choice, type Host } from "./precision.js";
-import { RecoveringExecutor } from "./recovering.js";
+import { GyrusError, isCancelled, type Failure } from "./errors.js";
+import { PlanExecutor } from "./executor.js";
+import { parsePlan } from "./plan.js";
+import { neverLess } from "./recovering.js";
 import type {
-  CompiledPlan, DeviceReport, PlanLimits, PlanRequest, Precision, Progress, RunResult, SegmentOptions,
+  Attempt, CompiledPlan, DeviceReport, PlanRequest, Precision, Progress, RunResult, SegmentOptions,
 } from "./types.js";
-
-/** WebGPU's default limits, which every device has: those that a failed allocation may have to do with. */
-const defaultLimits: Partial<PlanLimits> = { maxBufferSize: 256 * 2 ** 20, maxStorageBufferBindingSize: 128 * 2 ** 20 };
 
 export interface Hooks {
   signal: AbortSignal;
@@ -32,14 +30,22 @@ export interface PlanFacts {
 interface Loaded {
   key: string;
   facts: PlanFacts;
-  executor: RecoveringExecutor;
+  executor: PlanExecutor;
 }
 
-/** One try: a plan in this precision, for the device's own limits or (small) for the defaults. */
-interface Attempt {
-  precision: Precision;
-  small: boolean;
+/** A run: what is to be done, for whom. */
+interface Job {
+  model: Model;
+  modelKey: string; // tells models apart
+  image: ImageTensor;
+  wish: SegmentOptions["precision"];
+  hooks: Hooks;
+}
+
+interface Start {
+  attempt: Attempt;
   why: string;
+  notice: string;
 }
 
 export function stage(progress: Hooks["progress"], name: string): void {
@@ -48,17 +54,15 @@ export function stage(progress: Hooks["progress"], name: string): void {
 
 export class Session {
   #request: () => Promise<OpenDevice>;
-  #host: Host;
+  #around: ReturnType<typeof browserFacts>;
   #open: OpenDevice | null = null;
   #loaded: Loaded | null = null;
-  #fits: { key: string; attempt: Attempt } | null = null; // what was left after larger plans failed
-  #chosen: { key: string; choice: Choice } | null = null; // by the rule; planning to see takes a second
-  #hooks: Hooks | null = null; // of the run under way
+  #starts = new Map<string, Start>(); // by model, size and wish: what was chosen, or left after larger plans failed
   #planned: { key: string; compiled: CompiledPlan } | null = null; // the last plan that was not loaded yet
 
-  constructor(request: () => Promise<OpenDevice> = requestDevice, around = host()) {
+  constructor(request: () => Promise<OpenDevice> = requestDevice, around = browserFacts()) {
     this.#request = request;
-    this.#host = around;
+    this.#around = around;
   }
 
   get device(): OpenDevice | null {
@@ -94,133 +98,121 @@ export class Session {
   async run(
     model: Model, modelKey: string, image: ImageTensor, wish: SegmentOptions["precision"], hooks: Hooks,
   ): Promise<{ result: RunResult; facts: PlanFacts; compileMs: number }> {
-    let last: GyrusError | null = null;
+    const job: Job = { model, modelKey, image, wish, hooks: { ...hooks, progress: steady(hooks.progress) } };
     const begin = performance.now();
-    this.#hooks = hooks;
-    for (let attempt = await this.#first(model, modelKey, image, wish, hooks), tries = 1; ; ++tries) {
+    let { attempt, why, notice } = await this.#start(job);
+    if (notice) hooks.notice(notice);
+    for (;;) {
       try {
-        const { executor, facts } = await this.#load(model, modelKey, image, attempt, hooks);
+        const { executor, facts } = await this.#load(job, attempt, why);
         const compileMs = performance.now() - begin;
-        const onProgress = (progress: Progress) => hooks.progress("Step", progress);
-        const inputs = { image, scale: scalar(image.scale), shift: scalar(image.shift) };
-        const result = await executor.run(inputs, { signal: hooks.signal, onProgress });
-        return { result, facts, compileMs };
+        return { result: await this.#execute(job, executor), facts, compileMs };
       } catch (error) {
         if (!isCancelled(error)) this.drop(); // after a cancellation the plan serves the next run
-        // A device lost twice in a run is as good as one without memory: drivers give up in either way.
-        if (!(error instanceof GyrusError) || error.failure === null) throw error;
-        last = error;
+        if (!(error instanceof GyrusError)) throw error;
+        if (error.code === "non-finite") throw await this.#nonFinite(job, attempt, error);
+        if (error.failure === null) throw error;
+        const next = model.policy.next(attempt, error.failure);
+        if (!next) throw gaveUp(error, error.failure);
+        ({ notice, ...attempt } = next);
+        hooks.notice(`${notice} (${error.message})`);
+        if (attempt.losses === 0) why = "the GPU did not give the memory for a larger plan";
+        this.#starts.set(startKey(job), { attempt: { ...attempt, losses: 0 }, why, notice: "" });
       }
-      const next = smaller(attempt, wish);
-      if (!next || tries >= 3)
-        throw new GyrusError(last.code, `${last.message}; no smaller plan is left to try: close other tabs and ` +
-          "programs that use the GPU", { failure: last.failure!, hints: ["smaller-model"] });
-      const failed = last.failure === "device-lost" ? "was lost with" : "did not give the memory for";
-      hooks.notice(`The GPU ${failed} ${name(attempt)}; trying ${name(next)}.`);
-      this.#fits = { key: fitKey(modelKey, image, wish), attempt: next };
-      attempt = next;
     }
   }
 
-  // What to try first; the memory of an f32 plan decides where the precision is left open.
-  async #first(
-    model: Model, modelKey: string, image: ImageTensor, wish: SegmentOptions["precision"], hooks: Hooks,
-  ): Promise<Attempt> {
-    if (this.#fits?.key === fitKey(modelKey, image, wish)) return this.#fits.attempt;
-    if (wish !== "auto") return { precision: wish, small: false, why: "chosen in the settings" };
+  // Which plan to try first: the one that was left last time, else what the planner decides.
+  async #start(job: Job): Promise<Start> {
+    const { model, image, wish, hooks } = job;
+    const key = startKey(job);
+    const known = this.#starts.get(key);
+    if (known) return known;
     const { limits, report } = await this.openDevice();
-    const request = planRequest(image, "f32", limits, report.software);
-    const key = keyOf(modelKey, request);
-    if (this.#chosen?.key !== key) {
-      stage(hooks.progress, "Planning");
-      const smaller = { ...request, limits: capped(limits, defaultLimits) };
-      const bytes = (one: PlanRequest) => this.#bytes(model, modelKey, one);
-      this.#chosen = { key, choice: choosePlan(bytes(request), () => bytes(smaller), report, this.#host) };
-    }
-    const { choice } = this.#chosen;
-    if (choice.notice) hooks.notice(choice.notice);
-    return choice;
+    stage(hooks.progress, "Planning");
+    const memory = model.policy.likelyMemory(limits, this.#around);
+    const compiled = model.plan({ ...networkOf(image), precision: wish, limits, software: report.software, memory });
+    const { precision, small, why, notice } = compiled.decision;
+    const attempt: Attempt = { wish, precision, small, checkFinite: false, losses: 0 };
+    this.#planned = { key: keyOf(job, await this.#planRequest(image, attempt)), compiled };
+    const start = { attempt, why, notice };
+    this.#starts.set(key, start);
+    return start;
   }
 
-  // What a plan needs; null where none keeps the limits.
-  #bytes(model: Model, modelKey: string, request: PlanRequest): number | null {
-    try {
-      return this.#plan(model, modelKey, request).peakBytes;
-    } catch (error) {
-      if (error instanceof GyrusError && error.code === "over-limits") return null;
-      throw error;
-    }
-  }
-
-  #plan(model: Model, modelKey: string, request: PlanRequest): CompiledPlan {
-    const key = keyOf(modelKey, request);
-    if (this.#planned?.key !== key) this.#planned = { key, compiled: model.plan(request) };
-    return this.#planned.compiled;
-  }
-
-  async #load(model: Model, modelKey: string, image: ImageTensor, attempt: Attempt, hooks: Hooks): Promise<Loaded> {
+  async #planRequest(image: ImageTensor, { precision, small, checkFinite }: Attempt): Promise<PlanRequest> {
     const { limits, report } = await this.openDevice();
-    const wanted = attempt.small ? capped(limits, defaultLimits) : limits;
-    const request = planRequest(image, attempt.precision, wanted, report.software);
-    const key = keyOf(modelKey, request);
+    return { ...networkOf(image), precision, small, checkFinite, limits, software: report.software };
+  }
+
+  async #load(job: Job, attempt: Attempt, why: string): Promise<Loaded> {
+    const { device } = await this.openDevice();
+    const request = await this.#planRequest(job.image, attempt);
+    const key = keyOf(job, request);
     if (this.#loaded?.key === key) {
-      this.#loaded.facts.why = attempt.why;
+      this.#loaded.facts.why = why;
       return this.#loaded;
     }
     this.drop(); // its memory first
-    stage(hooks.progress, "Planning");
-    const compiled = this.#plan(model, modelKey, request);
+    stage(job.hooks.progress, "Planning");
+    const compiled = this.#planned?.key === key ? this.#planned.compiled : job.model.plan(request);
     this.#planned = null;
     const plan = parsePlan(compiled.json, compiled.weights);
-    // The executor outlives this run: what it says goes to the run of the time, and this run's end does not stop it.
-    const loading = new AbortController();
-    const stop = () => loading.abort();
-    hooks.signal.addEventListener("abort", stop);
-    const executor = await RecoveringExecutor.create(plan, {
-      requestDevice: async () => (await this.openDevice()).device,
-      signal: loading.signal,
-      onNotice: (line) => this.#hooks?.notice(line),
+    const executor = await PlanExecutor.create(device, plan, {
+      signal: job.hooks.signal,
       onCompiled: (step, steps) =>
-        this.#hooks?.progress("Compiling kernel", { fraction: 0, label: "", step, steps, secondsLeft: null }),
-    }).finally(() => hooks.signal.removeEventListener("abort", stop));
-    return (this.#loaded = { key, executor, facts: factsOf(compiled, plan, attempt) });
+        job.hooks.progress("Compiling kernel", { fraction: 0, label: "", step, steps, secondsLeft: null }),
+    });
+    const { peakBytes, flops } = compiled;
+    const counts = { kernels: plan.kernels.length, steps: plan.steps.length };
+    return (this.#loaded = { key, executor, facts: { precision: attempt.precision, why, peakBytes, flops, ...counts } });
+  }
+
+  #execute({ image, hooks }: Job, executor: PlanExecutor): Promise<RunResult> {
+    const onProgress = (progress: Progress) => hooks.progress("Step", progress);
+    const inputs = { image, scale: scalar(image.scale), shift: scalar(image.shift) };
+    return executor.run(inputs, { signal: hooks.signal, onProgress });
+  }
+
+  // Runs once more with every value tested, so that the error names the first node. That plan is not kept: testing
+  // takes time, which other scans need not spend.
+  async #nonFinite(job: Job, attempt: Attempt, found: GyrusError): Promise<GyrusError> {
+    let { message } = found;
+    const checked = job.model.policy.next(attempt, "non-finite");
+    try {
+      if (checked) await this.#execute(job, (await this.#load(job, checked, "")).executor);
+    } catch (error) {
+      if (isCancelled(error)) throw error;
+      if (error instanceof GyrusError && error.code === "non-finite") message = error.message;
+    }
+    this.drop();
+    const hints = attempt.precision === "f16" ? ["single-precision", "other-device"] as const : ["other-device"] as const;
+    return new GyrusError("non-finite", message, { hints });
   }
 }
 
-function factsOf(compiled: CompiledPlan, plan: Plan, attempt: Attempt): PlanFacts {
-  const { peakBytes, flops } = compiled;
-  const { precision, why } = attempt;
-  return { precision, why, peakBytes, flops, kernels: plan.kernels.length, steps: plan.steps.length };
+function gaveUp(last: GyrusError, failure: Failure): GyrusError {
+  const message = `${last.message}; no smaller plan is left to try: close other tabs and programs that use the GPU`;
+  return new GyrusError(last.code, message, { failure, hints: ["smaller-model"] });
 }
 
-function planRequest(image: ImageTensor, precision: Precision, limits: PlanLimits, software: boolean): PlanRequest {
+// Progress of steps does not go back where a run starts over.
+function steady(progress: Hooks["progress"]): Hooks["progress"] {
+  const steps = neverLess((value) => progress("Step", value));
+  return (name, value) => (name === "Step" ? steps(value) : progress(name, value));
+}
+
+function networkOf(image: ImageTensor): Pick<PlanRequest, "spatial" | "input" | "clamp" | "output"> {
   const spatial = image.shape.slice(-3) as [number, number, number];
-  return { spatial, input: image.dtype, clamp: image.clamp, output: "labels", precision, limits, software };
+  return { spatial, input: image.dtype, clamp: image.clamp, output: "labels" };
 }
 
-function keyOf(modelKey: string, request: PlanRequest): string {
+function keyOf({ modelKey }: Job, request: PlanRequest): string {
   return JSON.stringify([modelKey, request]);
 }
 
-function fitKey(modelKey: string, image: ImageTensor, wish: SegmentOptions["precision"]): string {
-  return JSON.stringify([modelKey, image.shape, wish]);
-}
-
-function capped(limits: PlanLimits, caps: Partial<PlanLimits>): PlanLimits {
-  const out = { ...limits };
-  for (const [key, cap] of Object.entries(caps) as [keyof PlanLimits, number][]) out[key] = Math.min(out[key], cap);
-  return out;
-}
-
-// Halves first, then smaller buffers: an adapter may offer larger ones than its driver can find room for.
-function smaller(attempt: Attempt, wish: SegmentOptions["precision"]): Attempt | null {
-  const why = "the GPU did not give the memory for a larger plan";
-  if (attempt.precision === "f32" && wish === "auto") return { precision: "f16", small: attempt.small, why };
-  return attempt.small ? null : { ...attempt, small: true, why };
-}
-
-function name(attempt: Attempt): string {
-  return `the plan in ${attempt.precision}${attempt.small ? " with WebGPU's default limits" : ""}`;
+function startKey({ modelKey, image, wish }: Job): string {
+  return JSON.stringify([modelKey, networkOf(image), wish]);
 }
 
 function scalar(value: number) {

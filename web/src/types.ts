@@ -51,13 +51,15 @@ export interface ModelInfo {
   inputChannels: number;
   parameters: number;
   receptiveField: number;
-  title: string; // this and what follows: from gyrus.json, else what is known of the model by its name (docs/models.md)
+  title: string; // this and what follows: from gyrus.json, else what is known of its weights (docs/models.md)
   description: string;
   licence: string;
   citation: string;
   normalize: string; // "minmax", "quantile:0.02,0.98", "none"
   largestComponent: boolean;
   fillHoles: boolean;
+  allowEmpty: boolean; // a result without any label is one
+  notices: string[]; // what had to be assumed
   layers: LayerInfo[];
   labels: LabelEntry[]; // from colormap.json, else default names and colours; entry 0 is the background
 }
@@ -67,9 +69,41 @@ export interface PlanRequest {
   input: "u8" | "f32"; // dtype of the image
   clamp: boolean;
   output: "labels" | "logits";
-  precision: Precision;
+  precision: "auto" | Precision; // with `small` given: exactly this plan, not "auto"
+  small?: boolean; // within WebGPU's default limits: less memory, a little more time
   limits: PlanLimits;
   software: boolean; // a CPU stands in for the GPU: other kernel shapes
+  memory?: MemoryBudget; // what "auto" goes by
+  checkFinite?: boolean; // kernels test every value that they store, and report the first that is not finite
+}
+
+// How much memory a plan may need, and what that rests on.
+export interface MemoryBudget {
+  bytes: number;
+  because: string;
+}
+
+// What a browser tells of the machine around the GPU.
+export interface BrowserFacts {
+  mobile: boolean;
+  memoryGiB: number | null; // of the machine, rounded by the browser and never said to be more than 8
+}
+
+// One try to run a network.
+export interface Attempt {
+  wish: "auto" | Precision;
+  precision: Precision;
+  small: boolean; // for WebGPU's default limits, not for the device's own
+  checkFinite: boolean;
+  losses: number; // of devices, with this plan
+}
+
+// Which plan it became.
+export interface Decision {
+  precision: Precision;
+  small: boolean;
+  why: string;
+  notice: string; // what to tell the person; empty for the plan that anyone would expect
 }
 
 // A plan in its two files, and its sums.
@@ -78,6 +112,7 @@ export interface CompiledPlan {
   weights: Uint8Array;
   peakBytes: number;
   flops: number;
+  decision: Decision;
 }
 
 export type Normalize = "minmax" | "quantile" | "none";
@@ -186,12 +221,14 @@ export interface SiteModel {
   files: { name: string; bytes: number }[];
 }
 
+// Where the first four are not given, the model's own way (gyrus.json, or what is known of its weights).
 export interface SegmentOptions {
+  normalize?: string; // as the command line's option: "minmax", "quantile[:lo,hi]", "none"
+  largestComponent?: boolean; // as the command line's option does
+  fillHoles?: boolean;
+  allowEmpty?: boolean; // labels may be nothing but background
   precision: "auto" | Precision;
-  normalize: string; // as the command line's option: "minmax", "quantile[:lo,hi]", "none"
   conform: boolean; // to 256³ at 1 mm, unless the scan is already so; false: the scan's own grid
-  largestComponent: boolean; // as the command line's option does
-  fillHoles: boolean;
   cpu?: boolean; // without a GPU: for networks that cpuOffer() says are small enough
   signal?: AbortSignal;
   onProgress?: (stage: string, progress: Progress) => void;

@@ -50,7 +50,7 @@ export class Wasm {
     const result = this.call(name, ...args);
     if (result !== 0) return result;
     const [code, message, hints] = ["code", "message", "hints"].map((part) =>
-      this.#cString(this.call(`gyrus_error_${part}`))) as [ErrorCode, string, string];
+      this.cText(`gyrus_error_${part}`)) as [ErrorCode, string, string];
     throw new GyrusError(code, message, { hints: hints.split(",").filter(Boolean) as Hint[] });
   }
 
@@ -77,7 +77,9 @@ export class Wasm {
     return at;
   }
 
-  #cString(at: number): string {
+  // What a call answers that gives a C string.
+  cText(name: string): string {
+    const at = this.call(name);
     const bytes = new Uint8Array(this.#memory.buffer);
     return new TextDecoder().decode(bytes.subarray(at, bytes.indexOf(0, at)));
   }

@@ -8,7 +8,9 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Compiler } from "../../../web/src/compiler.js";
 import { GyrusError } from "../../../web/src/errors.js";
+import { readSafetensors, writeSafetensors } from "../../../web/src/safetensors.js";
 import type { NamedBytes, PlanLimits } from "../../../web/src/types.js";
+import { fromNumbers, toNumbers, weightsFile } from "./tensors.js";
 
 // The bundle lies in build/web-tests.
 export const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
@@ -111,7 +113,7 @@ export function tinyModel(): string {
   const centre = Array.from({ length: 54 }, (_, i) => (i === 13 ? 1 : 0));
   writeFileSync(
     join(tiny, "model.pth"),
-    safetensors({
+    weightsFile({
       "model.0.weight": [[2, 1, 3, 3, 3], centre],
       "model.0.bias": [[2], [0, 0]],
       "model.2.weight": [[3, 2, 1, 1, 1], [0, 0, 10, 0, 20, 0]],
@@ -121,27 +123,25 @@ export function tinyModel(): string {
   return tiny;
 }
 
-function safetensors(tensors: Record<string, [number[], number[]]>): Buffer {
-  const header: Record<string, unknown> = {};
-  const parts: Buffer[] = [];
-  let at = 0;
-  for (const [name, [shape, values]] of Object.entries(tensors)) {
-    const bytes = Buffer.from(new Float32Array(values).buffer);
-    header[name] = { dtype: "F32", shape, data_offsets: [at, at + bytes.length] };
-    parts.push(bytes);
-    at += bytes.length;
-  }
-  const text = Buffer.from(JSON.stringify(header));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  return Buffer.concat([length, text, ...parts]);
-}
-
 // The files of a model's folder.
 export function folderOf(path: string): NamedBytes[] {
   return readdirSync(path)
     .filter((name) => statSync(join(path, name)).isFile())
     .map((name) => ({ name, bytes: readFileSync(join(path, name)) }));
+}
+
+// Of model5: with these weights × 300 its maps pass what halves hold.
+export const loudLayers = ["model.0.weight", "model.2.weight", "model.4.weight"];
+
+// The same files with the values of these tensors multiplied.
+export function scaled(files: NamedBytes[], names: string[], factor: number): NamedBytes[] {
+  return files.map(({ name, bytes }) => {
+    if (!/\.(pth|safetensors)$/.test(name)) return { name, bytes };
+    const tensors = readSafetensors(bytes);
+    for (const tensor of names.map((each) => tensors[each]!))
+      tensor.data = fromNumbers("f32", Array.from(toNumbers(tensor), (value) => value * factor));
+    return { name, bytes: writeSafetensors(tensors) };
+  });
 }
 
 // The models of the test data; none where it is absent.

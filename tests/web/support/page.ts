@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, extname, join, normalize, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium, type BrowserContext, type Page } from "playwright-core";
+import { weightsFile } from "./tensors.js";
 
 export const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 export const SITE = join(ROOT, "web/dist/page");
@@ -204,19 +205,11 @@ export function tinyModel(): string {
   const list = { bnorm: false, bias: true, layers: [layer(1, 2, 3), layer(2, 2, 1)] };
   writeFileSync(join(folder, "model.json"), JSON.stringify(list));
   const mean = Array<number>(27).fill(1 / 27);
-  const tensors: [string, number[], number[]][] = [
-    ["model.0.weight", [2, 1, 3, 3, 3], [...mean, ...mean]], ["model.0.bias", [2], [0, -0.3137]],
-    ["model.1.weight", [2, 2, 1, 1, 1], [0, 0, 0, 1]], ["model.1.bias", [2], [0.0471, 0]],
-  ];
-  const header: Record<string, unknown> = {};
-  let size = 0;
-  for (const [name, shape, values] of tensors)
-    header[name] = { dtype: "F32", shape, data_offsets: [size, (size += values.length * 4)] };
-  const text = Buffer.from(JSON.stringify(header));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  const data = tensors.map(([, , values]) => Buffer.from(Float32Array.from(values).buffer));
-  writeFileSync(join(folder, "model.safetensors"), Buffer.concat([length, text, ...data]));
+  const tensors: Record<string, [number[], number[]]> = {
+    "model.0.weight": [[2, 1, 3, 3, 3], [...mean, ...mean]], "model.0.bias": [[2], [0, -0.3137]],
+    "model.1.weight": [[2, 2, 1, 1, 1], [0, 0, 0, 1]], "model.1.bias": [[2], [0.0471, 0]],
+  };
+  writeFileSync(join(folder, "model.safetensors"), weightsFile(tensors));
   return folder;
 }
 

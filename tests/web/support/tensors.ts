@@ -1,3 +1,4 @@
+import { writeSafetensors } from "../../../web/src/safetensors.js";
 import type { DType, TensorValue } from "../../../web/src/types.js";
 
 function halfToNumber(bits: number): number {
@@ -40,4 +41,11 @@ export function fromNumbers(dtype: DType, values: number[]): Uint8Array {
     case "u32": return bytes(Uint32Array.from(values));
     case "u8": return Uint8Array.from(values);
   }
+}
+
+/** A safetensors file of floats: name → shape and values. */
+export function weightsFile(tensors: Record<string, [shape: number[], values: number[]]>): Uint8Array {
+  const entries = Object.entries(tensors).map(([name, [shape, values]]): [string, TensorValue] =>
+    [name, { dtype: "f32", shape, data: fromNumbers("f32", values) }]);
+  return writeSafetensors(Object.fromEntries(entries));
 }
