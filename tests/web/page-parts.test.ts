@@ -2,13 +2,17 @@
 // behind an address.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { errorCodes, hintNames } from "../../web/src/errors.js";
 import { fetchModel } from "../../web/src/model-files.js";
 import { noGpuText } from "../../web/page/cpu.js";
 import type { BrowserFacts, CpuOffer, DeviceReport, PlanLimits, Precision, SiteModel } from "../../web/src/types.js";
 import { DEFAULT_LIMITS, folderOf, loadCompiler, tinyModel } from "./support/compiler.js";
+import { sourceFolder } from "./support/native.js";
 
 const GiB = 2 ** 30;
 const limits = { ...DEFAULT_LIMITS, maxStorageBufferBindingSize: 2 * GiB, maxBufferSize: 4 * GiB };
@@ -37,6 +41,14 @@ test("memory is guessed from what a browser tells, and decides the plan", async 
   assert.match(half.why, /^the plan in f32 needs .*, and more than .* is not to be counted on: a test says so/);
   assert.equal(decided(peakBytes - 1, "f32").decision.precision, "f32", "what was asked for is not questioned");
   model.close();
+});
+
+test("codes and hints are those of C++", () => {
+  const names = (kind: string) =>
+    [...source.matchAll(new RegExp(`case ${kind}::\\w+: return "([^"]+)"`, "g"))].map(([, name]) => name);
+  const source = readFileSync(join(sourceFolder, "src/core/error.cpp"), "utf8");
+  assert.deepEqual(names("ErrorCode"), [...errorCodes]);
+  assert.deepEqual(names("Hint"), [...hintNames]);
 });
 
 test("without a GPU the page says what the CPU can do, or names a model that it can", () => {

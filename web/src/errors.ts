@@ -1,28 +1,12 @@
 // What went wrong, in one line: what, where; and, as data, what may help. Codes and hints are those of gyrus/error.h.
 
-export type ErrorCode =
-  | "invalid-model"
-  | "invalid-graph"
-  | "unsupported"
-  | "over-limits"
-  | "device"
-  | "invalid-input"
-  | "io"
-  | "cancelled"
-  | "non-finite";
+export const errorCodes = ["invalid-model", "invalid-graph", "unsupported", "over-limits", "device", "invalid-input", "io",
+  "cancelled", "non-finite"] as const;
+export type ErrorCode = (typeof errorCodes)[number];
 
-export type Hint =
-  | "half-precision"
-  | "single-precision"
-  | "smaller-volume"
-  | "smaller-model"
-  | "other-model"
-  | "other-device"
-  | "check-finite"
-  | "minmax-normalize"
-  | "allow-empty"
-  | "fetch-model"
-  | "fetch-from-folder";
+export const hintNames = ["half-precision", "single-precision", "smaller-volume", "smaller-model", "other-model",
+  "other-device", "check-finite", "min-max-normalize", "allow-empty", "fetch-model", "fetch-from-folder"] as const;
+export type Hint = (typeof hintNames)[number];
 
 /** Failures of a device after which another device or a smaller plan may do: a "device" error or an "over-limits" one. */
 export type Failure = "device-lost" | "out-of-memory";
