@@ -99,7 +99,7 @@ test("a kernel that does not compile is named, with line and text", async () => 
   const json = chainJson(100, 2);
   json.kernels[0]!.wgsl = json.kernels[0]!.wgsl.replace("var x = source[id.x];", "var x = sauce[id.x];");
   const line = await rejected(PlanExecutor.create(device, chainPlan(json)), "device");
-  assert.match(line, /^\[kernel double\] does not compile: line 8: .*sauce.*: var x = sauce\[id\.x\];$/);
+  assert.match(line, /^\[double\] the kernel does not compile: line 8: .*sauce.*: var x = sauce\[id\.x\];$/);
   json.kernels[0]!.wgsl = chainJson(1, 1).kernels[0]!.wgsl;
   json.kernels[0]!.entry = "start";
   assert.match(await rejected(PlanExecutor.create(device, chainPlan(json)), "device"), /kernel.*double.*start/);

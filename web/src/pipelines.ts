@@ -41,14 +41,14 @@ async function compile(state: DeviceState, kernel: PlanKernel): Promise<Pipeline
   });
   const found = await error;
   const message = found ? await compileError(state, value.module, kernel) : "";
-  if (message) throw new GyrusError("device", `[kernel ${kernel.name}] does not compile: ${message}`);
+  if (message) throw new GyrusError("device", `[${kernel.name}] the kernel does not compile: ${message}`);
   if (found) throw scopeError(found, `compiling kernel '${kernel.name}'`);
   try {
     return { layout: value.layout, pipeline: await state.guard(value.pipeline) };
   } catch (failure) {
     if (failure instanceof GyrusError) throw failure;
     const reason = (await compileError(state, value.module, kernel)) || oneLine((failure as Error).message);
-    throw new GyrusError("device", `[kernel ${kernel.name}] the pipeline cannot be built: ${reason}`);
+    throw new GyrusError("device", `[${kernel.name}] the pipeline cannot be built: ${reason}`);
   }
 }
 

@@ -16,7 +16,7 @@ const argumentRanges: Partial<Record<DType, [number, number]>> = {
 };
 
 function fail(code: ErrorCode, subject: string, message: string): never {
-  throw new GyrusError(code, `[plan] ${subject}: ${message}`);
+  throw new GyrusError(code, `[${subject}] ${message}`);
 }
 
 function invalid(subject: string, message: string): never {
