@@ -119,7 +119,7 @@ class Batch {
     }
   }
 
-  void compute_all(Pipeline& pipeline) {
+  void compute_all(ScanPipeline& pipeline) {
     RunOptions run;
     run.cancel = &interrupted();
     run.progress = [&](double fraction, const std::string& label) {
@@ -157,7 +157,7 @@ class Batch {
   const Manifest& manifest_;
   const PipelineOptions& pipeline_options_;
   const BatchOptions& options_;
-  std::deque<Pipeline> pipelines_;  // one for each device; any of them prepares and finishes
+  std::deque<ScanPipeline> pipelines_;  // one for each device; any of them prepares and finishes
   std::vector<JobResult> results_;
   size_t threads_;
   Channel<Moving> prepared_, computed_;

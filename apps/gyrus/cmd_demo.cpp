@@ -55,7 +55,7 @@ DemoResult segment_phantom(const DemoArguments& arguments, Timeline& timeline) {
   options.conform = false;
   options.session = session_options(arguments.device);
   options.timeline = &timeline;
-  Pipeline pipeline(model, options);
+  ScanPipeline pipeline(model, options);
   result.item = pipeline.prepare(result.phantom.image, "phantom");
   ProgressBar bar(!arguments.quiet && !arguments.json);
   RunOptions run;

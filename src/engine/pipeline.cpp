@@ -29,7 +29,7 @@ void add_notices(std::vector<std::string>& to, const std::vector<std::string>& f
 
 }  // namespace
 
-Pipeline::Pipeline(const DescribedModel& model, const PipelineOptions& options)
+ScanPipeline::ScanPipeline(const DescribedModel& model, const PipelineOptions& options)
     : model_(model),
       options_(options),
       normalize_(options.normalize.value_or(model.manifest.normalize)),
@@ -37,7 +37,7 @@ Pipeline::Pipeline(const DescribedModel& model, const PipelineOptions& options)
       fill_holes_(options.fill_holes.value_or(model.manifest.fill_holes)),
       allow_empty_(options.allow_empty || model.manifest.allow_empty) {}
 
-Segmentation Pipeline::read(const std::string& path) const {
+Segmentation ScanPipeline::read(const std::string& path) const {
   Volume scan;
   {
     const Stage stage(options_.timeline, "prepare", "read", path);
@@ -48,7 +48,7 @@ Segmentation Pipeline::read(const std::string& path) const {
   return prepare(std::move(scan), path);
 }
 
-Segmentation Pipeline::prepare(Volume scan, const std::string& path) const {
+Segmentation ScanPipeline::prepare(Volume scan, const std::string& path) const {
   Segmentation item;
   item.path = path;
   item.scan = std::move(scan);
@@ -70,13 +70,13 @@ Segmentation Pipeline::prepare(Volume scan, const std::string& path) const {
   return item;
 }
 
-bool Pipeline::is_open_for(const Segmentation& item) const {
+bool ScanPipeline::is_open_for(const Segmentation& item) const {
   return session_ && !session_->device().lost() && spatial_ == spatial_shape(model_.model, item.network_input()) &&
          input_ == item.network.input;
 }
 
 // The first attempt decides which plan it takes; later ones are told.
-Compiled Pipeline::compile_for(const Segmentation& item, Attempt& attempt, bool is_first) {
+Compiled ScanPipeline::compile_for(const Segmentation& item, Attempt& attempt, bool is_first) {
   const Stage stage(options_.timeline, "compute " + options_.session.device, "compile", item.path);
   session_.reset();  // its memory first
   spatial_ = spatial_shape(model_.model, item.network_input());
@@ -89,12 +89,12 @@ Compiled Pipeline::compile_for(const Segmentation& item, Attempt& attempt, bool 
   return compiled;
 }
 
-void Pipeline::load(const Segmentation& item, Compiled compiled) {
+void ScanPipeline::load(const Segmentation& item, Compiled compiled) {
   const Stage stage(options_.timeline, "compute " + options_.session.device, "compile", item.path);
   session_.emplace(options_.session.device, std::move(compiled));
 }
 
-void Pipeline::run(Segmentation& item, RunOptions options) {
+void ScanPipeline::run(Segmentation& item, RunOptions options) {
   options.profile = options_.profile && session_->can_profile();
   if (options_.profile && !options.profile)
     add_notices(item.notices, {"this GPU has no timestamps; no profile by kernel"});
@@ -113,14 +113,14 @@ void Pipeline::run(Segmentation& item, RunOptions options) {
   item.profile = std::move(result.profile);
 }
 
-std::optional<Failure> Pipeline::failure_of(const Error& error) const {
+std::optional<Failure> ScanPipeline::failure_of(const Error& error) const {
   if (error.code() == ErrorCode::NonFinite) return Failure::NonFinite;
   if (error.code() == ErrorCode::OverLimits) return Failure::OutOfMemory;
   if (error.code() == ErrorCode::Device && session_ && session_->device().lost()) return Failure::DeviceLost;
   return std::nullopt;
 }
 
-void Pipeline::compute(Segmentation& item, const RunOptions& options) {
+void ScanPipeline::compute(Segmentation& item, const RunOptions& options) {
   Attempt attempt{options_.session.precision, {}, options_.check_finite, 0};
   for (bool is_first = true;; is_first = false) {
     std::optional<Compiled> compiled;
@@ -145,7 +145,7 @@ void Pipeline::compute(Segmentation& item, const RunOptions& options) {
 }
 
 // Runs once more with every value tested, so that the error names the first node.
-void Pipeline::fail_nonfinite(const Error& found, Segmentation& item, Attempt attempt, const RunOptions& options) {
+void ScanPipeline::fail_nonfinite(const Error& found, Segmentation& item, Attempt attempt, const RunOptions& options) {
   std::string message = found.what();
   if (std::optional<Attempt> checked = next_attempt(attempt, Failure::NonFinite)) {
     try {
@@ -162,7 +162,7 @@ void Pipeline::fail_nonfinite(const Error& found, Segmentation& item, Attempt at
   throw Error(ErrorCode::NonFinite, message, hints);
 }
 
-void Pipeline::finish(Segmentation& item) const {
+void ScanPipeline::finish(Segmentation& item) const {
   {
     const Stage stage(options_.timeline, "finish", "unpack", item.path);
     const Tensor& labels = item.outputs.at("labels");

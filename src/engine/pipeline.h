@@ -61,10 +61,10 @@ struct Segmentation {
 };
 
 // A model on one device. prepare and finish may be called from any threads at once; compute by one at a time.
-class Pipeline {
+class ScanPipeline {
  public:
   // The model must outlive it.
-  Pipeline(const DescribedModel& model, const PipelineOptions& options);
+  ScanPipeline(const DescribedModel& model, const PipelineOptions& options);
 
   const NormalizeOptions& normalize() const { return normalize_; }
   const Session* session() const { return session_ ? &*session_ : nullptr; }  // of the last computation

@@ -36,7 +36,7 @@ struct SegmenterImpl {
   Dims dims;
   std::function<bool(double)> progress;
   std::string device;
-  Pipeline pipeline;
+  ScanPipeline pipeline;
   double gpu_seconds = 0;
 
   std::vector<uint8_t> run(VoxelType type, const void* voxels, size_t count) {
