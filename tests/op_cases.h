@@ -7,7 +7,8 @@
 
 #include "graph/graph.h"
 
-// The one table of op cases: the conformance tests, the gradient check, the benchmark and the list of ops read it.
+// The one table of op cases: unit tests of references, passes and plans, the conformance tests of both executors and
+// the list of ops read it.
 
 namespace gyrus::test {
 

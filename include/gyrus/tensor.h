@@ -6,7 +6,8 @@
 
 namespace gyrus {
 
-enum class DType : uint8_t { F32, F16, I32, U32, U8 };
+// I64 and Bool (bytes 0 and 1) exist in graphs and host tensors; kernels see them as I32 and U8.
+enum class DType : uint8_t { F32, F16, I32, U32, U8, I64, Bool };
 
 const char* to_string(DType dtype);
 size_t byte_size(DType dtype);

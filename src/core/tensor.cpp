@@ -15,6 +15,8 @@ const char* to_string(DType dtype) {
     case DType::I32: return "i32";
     case DType::U32: return "u32";
     case DType::U8: return "u8";
+    case DType::I64: return "i64";
+    case DType::Bool: return "bool";
   }
   return "?";
 }
@@ -22,7 +24,9 @@ const char* to_string(DType dtype) {
 size_t byte_size(DType dtype) {
   switch (dtype) {
     case DType::F16: return 2;
-    case DType::U8: return 1;
+    case DType::U8:
+    case DType::Bool: return 1;
+    case DType::I64: return 8;
     default: return 4;
   }
 }
@@ -30,9 +34,9 @@ size_t byte_size(DType dtype) {
 bool is_float(DType dtype) { return dtype == DType::F32 || dtype == DType::F16; }
 
 DType dtype_from_string(const std::string& name) {
-  for (DType d : {DType::F32, DType::F16, DType::I32, DType::U32, DType::U8})
+  for (DType d : {DType::F32, DType::F16, DType::I32, DType::U32, DType::U8, DType::I64, DType::Bool})
     if (name == to_string(d)) return d;
-  fail(ErrorCode::InvalidGraph, "dtype", "unknown element type '", name, "'; one of f32, f16, i32, u32, u8");
+  fail(ErrorCode::InvalidGraph, "dtype", "unknown element type '", name, "'; one of f32, f16, i32, u32, u8, i64, bool");
 }
 
 int64_t checked_mul(int64_t a, int64_t b, const char* subject) {
@@ -79,6 +83,8 @@ double get(const Tensor& t, int64_t i) {
     case DType::I32: return t.as<int32_t>()[i];
     case DType::U32: return t.as<uint32_t>()[i];
     case DType::U8: return t.as<uint8_t>()[i];
+    case DType::I64: return static_cast<double>(t.as<int64_t>()[i]);
+    case DType::Bool: return t.as<uint8_t>()[i] != 0;
   }
   return 0;
 }
@@ -103,6 +109,8 @@ void set(Tensor& t, int64_t i, double value) {
     case DType::I32: t.as<int32_t>()[i] = to_integer<int32_t>(value); break;
     case DType::U32: t.as<uint32_t>()[i] = to_integer<uint32_t>(value); break;
     case DType::U8: t.as<uint8_t>()[i] = to_integer<uint8_t>(value); break;
+    case DType::I64: t.as<int64_t>()[i] = to_integer<int64_t>(value); break;
+    case DType::Bool: t.as<uint8_t>()[i] = value != 0; break;
   }
 }
 

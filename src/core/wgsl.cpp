@@ -23,7 +23,7 @@ WgslType with_scalar(WgslType type, Scalar scalar) { return {scalar, type.lanes}
 
 Scalar scalar_of(DType dtype) {
   if (is_float(dtype)) return Scalar::F32;
-  return dtype == DType::I32 ? Scalar::I32 : Scalar::U32;
+  return dtype == DType::I32 || dtype == DType::I64 ? Scalar::I32 : Scalar::U32;
 }
 
 }  // namespace gyrus

@@ -1,6 +1,7 @@
 #include "graph/attrs.h"
 
 #include "core/error.h"
+#include "core/tensor.h"
 
 namespace gyrus {
 namespace {
@@ -16,11 +17,13 @@ struct Printer {
   void operator()(int64_t v) const { out << v; }
   void operator()(double v) const { out << v; }
   void operator()(const std::string& v) const { out << '"' << v << '"'; }
-  void operator()(const std::vector<int64_t>& v) const {
+  template <class T>
+  void operator()(const std::vector<T>& v) const {
     out << '[';
     for (size_t i = 0; i < v.size(); ++i) out << (i ? "," : "") << v[i];
     out << ']';
   }
+  void operator()(const std::shared_ptr<const Tensor>& v) const { out << to_string(v->dtype) << to_string(v->shape); }
 };
 
 }  // namespace
@@ -51,6 +54,19 @@ const std::vector<int64_t>& Attrs::integers(const std::string& name) const {
 }
 std::vector<int64_t> Attrs::integers(const std::string& name, std::vector<int64_t> fallback) const {
   return has(name) ? integers(name) : fallback;
+}
+
+std::vector<double> Attrs::numbers(const std::string& name) const {
+  const Attr& value = at(name);
+  if (const auto* integers = std::get_if<std::vector<int64_t>>(&value)) return {integers->begin(), integers->end()};
+  return expect<std::vector<double>>(value, name, "a list of numbers");
+}
+std::vector<double> Attrs::numbers(const std::string& name, std::vector<double> fallback) const {
+  return has(name) ? numbers(name) : fallback;
+}
+
+const std::shared_ptr<const Tensor>& Attrs::tensor(const std::string& name) const {
+  return expect<std::shared_ptr<const Tensor>>(at(name), name, "a tensor");
 }
 
 std::string to_string(const Attrs& attrs) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -8,8 +9,11 @@
 
 namespace gyrus {
 
-// One attribute of a node. Booleans are integers 0 and 1.
-using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
+struct Tensor;
+
+// One attribute of a node. Booleans are integers 0 and 1. Tensors are shared, and equal where they are the same one.
+using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                          std::shared_ptr<const Tensor>>;
 
 // The attributes of a node by name. Reading one that is absent gives the fallback, or throws where there is none;
 // reading one of another type throws InvalidGraph.
@@ -30,6 +34,9 @@ class Attrs {
   std::string text(const std::string& name, const std::string& fallback) const;
   const std::vector<int64_t>& integers(const std::string& name) const;
   std::vector<int64_t> integers(const std::string& name, std::vector<int64_t> fallback) const;
+  std::vector<double> numbers(const std::string& name) const;  // takes a list of integers too
+  std::vector<double> numbers(const std::string& name, std::vector<double> fallback) const;
+  const std::shared_ptr<const Tensor>& tensor(const std::string& name) const;
 
   const std::map<std::string, Attr>& all() const { return values_; }
   bool operator==(const Attrs&) const = default;

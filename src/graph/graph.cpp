@@ -8,11 +8,10 @@
 namespace gyrus {
 namespace {
 
-void expect_positive(const TensorType& type, const std::string& subject) {
+// Throws unless extents are 0 or more and their product is within bounds.
+void check_extents(const TensorType& type, const std::string& subject) {
   for (int64_t extent : type.shape)
-    if (extent < 1)
-      fail(ErrorCode::InvalidGraph, subject, "shape ", to_string(type.shape),
-           " has an extent below 1; empty tensors are not supported");
+    if (extent < 0) fail(ErrorCode::InvalidGraph, subject, "shape ", to_string(type.shape), " has an extent below 0");
   element_count(type.shape);
 }
 
@@ -24,7 +23,7 @@ ValueId Graph::new_value(TensorType type, std::string name) {
 }
 
 ValueId Graph::add_input(const std::string& name, TensorType type) {
-  expect_positive(type, name);
+  check_extents(type, name);
   const ValueId id = new_value(std::move(type), name);
   inputs_.push_back({name, id});
   return id;
@@ -36,7 +35,7 @@ ValueId Graph::add_constant(const std::string& name, Tensor tensor) {
 
 ValueId Graph::add_constant(const std::string& name, std::shared_ptr<const Tensor> tensor) {
   const TensorType type{tensor->dtype, tensor->shape, Layout::Plain};
-  expect_positive(type, name);
+  check_extents(type, name);
   const ValueId id = new_value(type, name);
   values_[id].constant = std::move(tensor);
   return id;
@@ -55,15 +54,15 @@ std::vector<ValueId> Graph::add_node(Node node) {
   const OpDef& def = gyrus::op(node.op);
   std::vector<TensorType> types;
   for (ValueId id : node.inputs) {
-    if (id >= values_.size())
+    if (id != kNoValue && id >= values_.size())
       fail(ErrorCode::InvalidGraph, node.op, "input %", id, " does not exist; the graph has ", values_.size(),
            " values");
-    types.push_back(values_[id].type);
+    types.push_back(id == kNoValue ? TensorType{} : values_[id].type);
   }
   std::vector<TensorType> results = def.infer(node, types);
   node.outputs.clear();
   for (TensorType& result : results) {
-    expect_positive(result, node.op);
+    check_extents(result, node.op);
     node.outputs.push_back(new_value(std::move(result), {}));
   }
   nodes_.push_back(std::move(node));
@@ -135,7 +134,8 @@ void copy_results(const Graph& from, Graph& to, const std::function<ValueId(Valu
 std::vector<uint32_t> use_counts(const Graph& graph) {
   std::vector<uint32_t> counts(graph.value_count(), 0);
   for (const Node& node : graph.nodes())
-    for (ValueId id : node.inputs) ++counts.at(id);
+    for (ValueId id : node.inputs)
+      if (id != kNoValue) ++counts.at(id);
   for (ValueId id : results(graph)) ++counts.at(id);
   return counts;
 }
@@ -155,7 +155,8 @@ Graph without_dead_nodes(const Graph& graph) {
     const Node& node = graph.nodes()[i];
     for (ValueId id : node.outputs) keep[i] = keep[i] || live.at(id);
     if (keep[i])
-      for (ValueId id : node.inputs) live.at(id) = true;
+      for (ValueId id : node.inputs)
+        if (id != kNoValue) live.at(id) = true;
   }
 
   Graph result;
@@ -170,7 +171,8 @@ Graph without_dead_nodes(const Graph& graph) {
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     if (!keep[i]) continue;
     Node node = graph.nodes()[i];
-    for (ValueId& id : node.inputs) id = renamed.at(id);
+    for (ValueId& id : node.inputs)
+      if (id != kNoValue) id = renamed.at(id);
     const std::vector<ValueId> old = node.outputs;
     const std::vector<ValueId> made = result.add_node(std::move(node));
     for (size_t j = 0; j < made.size(); ++j) {

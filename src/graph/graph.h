@@ -18,7 +18,8 @@ using ValueId = uint32_t;
 inline constexpr ValueId kNoValue = ~ValueId{0};
 
 // How a value [N, C, spatial…] lies in memory. Plain: row-major elements. Packed: channels in quads,
-// [N, ceil(C/4), spatial…, 4], the lanes beyond C hold zeros.
+// [N, D, ceil(C/4), H…, 4] for spatial extents D, H…: all channels of a plane lie together; the lanes beyond C hold
+// zeros.
 enum class Layout : uint8_t { Plain, Packed };
 
 struct TensorType {
@@ -37,7 +38,7 @@ struct Value {
 struct Node {
   std::string op;
   Attrs attrs;
-  std::vector<ValueId> inputs;
+  std::vector<ValueId> inputs;  // kNoValue for an optional operand that is absent
   std::vector<ValueId> outputs;
   // Elementwise steps that run inside this node. Their `inputs` count: 0 … k-1 the k operands of the body (for op
   // "fused" the node's inputs; for a node with an epilogue, the one raw result), k+j the result of step j.

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,20 +11,6 @@
 
 namespace gyrus {
 
-// How the planner turns a node into dispatches.
-enum class KernelFamily {
-  Elementwise,  // out[i] = f(in0[i], in1[i], …) after broadcasting; `OpDef::elementwise` says what f is
-  Movement,     // out[i] = in[map(i)]: transpose, slice, concat, pad, expand
-  Alias,        // same bytes under another shape: reshape
-  Reduce,       // over some axes
-  Conv,
-  NormStats,
-  Norm,
-  ConvArgmax,
-  Repack,     // between layouts
-  Composite,  // never reaches the planner: a pass rewrites it into other ops
-};
-
 // A tensor of the reference executor: every value a double, so that nothing rounds on the way.
 struct RefTensor {
   Shape shape;
@@ -33,20 +20,37 @@ struct RefTensor {
 struct Elementwise;
 struct IndexMap;
 
+// In which layouts an op works.
+enum class LayoutRule : uint8_t {
+  Plain,        // everything lies plain
+  Follows,      // packed where an operand of the result's shape is
+  Packed,       // reads its first operand packed, gives its first result packed
+  Maps,         // the same, but a first operand of one channel stays plain
+  ReadsPacked,  // reads its first operand packed, gives plain results
+  Repacks,      // goes from one layout to the other
+};
+
+// Which operand's memory the first result may take over where nothing else reads it.
+enum class InPlace : uint8_t { Never, First, Any };
+
+// What an op that looks for the largest element along an axis gives.
+struct Pick {
+  size_t axis = 0;
+  bool keepdims = false;
+  DType dtype = DType::U32;
+};
+
 struct OpDef {
   std::string_view name;
-  KernelFamily family = KernelFamily::Composite;
 
-  // Output types from the node and the types of its inputs. Throws InvalidGraph or Unsupported with "[name] …".
+  // Output types from the node and the types of its inputs; what stands for an absent input has no meaning, see
+  // has_input() in ops/common.h. Throws InvalidGraph or Unsupported with "[name] …".
   std::vector<TensorType> (*infer)(const Node& node, const std::vector<TensorType>& inputs) = nullptr;
 
-  // The slow, readable definition of the op. `outputs` arrive with their shapes set and data sized (zeros).
+  // The slow, readable definition of the op; an absent input is null. `outputs` arrive with their shapes set and data
+  // sized (zeros).
   void (*reference)(const Node& node, const std::vector<const RefTensor*>& inputs,
                     std::vector<RefTensor>& outputs) = nullptr;
-
-  // Ops that only move elements: one map for each input (ops/index_map.h), for the reference and the kernel alike.
-  std::vector<IndexMap> (*index_maps)(const Node& node, const std::vector<Shape>& inputs,
-                                      const Shape& output) = nullptr;
 
   // Whether a node of this op may carry a body as it stands; null: none may. The body's operands are the raw result of
   // the op (not of "fused", which has none: `body_only`), then the node's inputs beyond the first `own_inputs`.
@@ -57,13 +61,39 @@ struct OpDef {
   // Elementwise ops only: the row of the table that says what is computed (ops/elementwise.h).
   const Elementwise* elementwise = nullptr;
 
+  // Movement ops only: where the elements of the result come from, one map for each input (ops/index_map.h).
+  std::vector<IndexMap> (*index_maps)(const Node& node, const std::vector<Shape>& inputs,
+                                      const Shape& output) = nullptr;
+  bool alias = false;  // the result is the bytes of the first input under another shape
+
+  LayoutRule layout = LayoutRule::Plain;
+  // Whether this very node has a kernel for packed maps, else it is plain; null: always.
+  bool (*packs)(const Graph& graph, const Node& node) = nullptr;
+  InPlace in_place = InPlace::Never;
+  std::string_view dtype_attr{};  // the attribute that names the element type of the result, if there is one
+
+  // What other ops can be joined with. Each gives the node that replaces this one, or nothing where it cannot.
+  bool gives_statistics = false;  // the result is mean and variance of each channel of the first input
+  // The node with those statistics of its raw result as a second result.
+  std::optional<Node> (*with_statistics)(const Graph& graph, const Node& node) = nullptr;
+  // The node whose result is scale[c] * result + shift[c] for each channel c; new constants are made from `name`.
+  std::optional<Node> (*with_affine)(Graph& graph, const Node& node, const std::vector<double>& scale,
+                                     const std::vector<double>& shift, const std::string& name) = nullptr;
+  // The node that gives the largest channel instead of all of them.
+  std::optional<Node> (*with_argmax)(const Graph& graph, const Node& node, DType dtype) = nullptr;
+  // What is picked, of an op that gives the position of the largest element.
+  std::optional<Pick> (*picks_largest)(const Node& node, const Shape& input) = nullptr;
+  // The axis along which elements stay in their order, so that the largest need not be looked for in the result.
+  std::optional<size_t> (*keeps_order)(const Node& node, const Shape& input) = nullptr;
+
   // Adds to `graph` the nodes that give the gradient of every input from that of every output; kNoValue where an
   // input has none. Null where the op has no gradient yet.
   std::vector<ValueId> (*gradient)(Graph& graph, const Node& node,
                                    const std::vector<ValueId>& output_gradients) = nullptr;
 
-  // Rewrites a Composite node into simpler ones inside `graph`; returns the value that replaces its output.
-  ValueId (*decompose)(Graph& graph, const Node& node) = nullptr;
+  // Rewrites a node into simpler ones inside `graph`; returns the values that replace its outputs. An op that has a
+  // kernel as well is put together again by a later pass where that kernel fits.
+  std::vector<ValueId> (*decompose)(Graph& graph, const Node& node) = nullptr;
 
   // Floating-point operations of the node (a multiply-add counts two).
   double (*flops)(const Node& node, const std::vector<TensorType>& inputs,

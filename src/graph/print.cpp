@@ -7,6 +7,7 @@ namespace gyrus {
 namespace {
 
 std::string reference_to(const Graph& graph, ValueId id) {
+  if (id == kNoValue) return "none";
   if (id >= graph.value_count()) return "%?";
   const Value& value = graph.value(id);
   if (value.constant && !value.name.empty()) return "@" + value.name;

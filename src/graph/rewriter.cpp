@@ -4,11 +4,13 @@
 
 namespace gyrus {
 
-Rewriter::Rewriter(const Graph& old) : old_(old), map_(old.value_count(), kNoValue) {
+Rewriter::Rewriter(const Graph& old)
+    : old_(old), map_(old.value_count(), kNoValue), uses_(use_counts(old)), old_makers_(producers(old)) {
   copy_sources(old, graph_, map_);
 }
 
 ValueId Rewriter::operator()(ValueId id) {
+  if (id == kNoValue) return id;
   if (map_.at(id) == kNoValue && old_.is_constant(id)) {
     const Value& value = old_.value(id);
     map_[id] = graph_.add_constant(value.name, value.constant);
@@ -27,19 +29,39 @@ std::vector<ValueId> Rewriter::operator()(const std::vector<ValueId>& old) {
 
 void Rewriter::replace(ValueId old, ValueId with) { map_.at(old) = with; }
 
-void Rewriter::copy(const Node& node) {
-  Node copied = node;
-  copied.inputs = (*this)(node.inputs);
-  add(node, std::move(copied));
+Node Rewriter::mapped(const Node& node) {
+  Node result = node;
+  result.inputs = (*this)(node.inputs);
+  return result;
+}
+
+std::vector<ValueId> Rewriter::add_for(const std::vector<ValueId>& old_outputs, Node node) {
+  const std::vector<ValueId> outputs = graph_.add_node(std::move(node));
+  for (size_t i = 0; i < old_outputs.size(); ++i) {
+    graph_.set_name(outputs.at(i), old_.value(old_outputs[i]).name);
+    replace(old_outputs[i], outputs[i]);
+  }
+  return outputs;
 }
 
 void Rewriter::add(const Node& old, Node changed) {
-  const std::vector<ValueId> outputs = graph_.add_node(std::move(changed));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    graph_.set_type(outputs[i], old_.type(old.outputs[i]));
-    graph_.set_name(outputs[i], old_.value(old.outputs[i]).name);
-    replace(old.outputs[i], outputs[i]);
-  }
+  const std::vector<ValueId> outputs = add_for(old.outputs, std::move(changed));
+  for (size_t i = 0; i < outputs.size(); ++i) graph_.set_type(outputs[i], old_.type(old.outputs[i]));
+}
+
+void Rewriter::copy(const Node& node) { add(node, mapped(node)); }
+
+const Node* Rewriter::old_maker(ValueId id) const {
+  if (id == kNoValue || old_makers_.at(id) < 0) return nullptr;
+  return &old_.nodes()[static_cast<size_t>(old_makers_[id])];
+}
+
+const Node* Rewriter::maker(ValueId id) {
+  makers_.resize(graph_.value_count(), 0);
+  for (; indexed_ < graph_.nodes().size(); ++indexed_)
+    for (ValueId output : graph_.nodes()[indexed_].outputs) makers_.at(output) = indexed_ + 1;
+  if (id == kNoValue || makers_.at(id) == 0) return nullptr;
+  return &graph_.nodes()[makers_[id] - 1];
 }
 
 Graph Rewriter::finish(const std::string& pass) {

@@ -19,8 +19,20 @@ class Rewriter {
   void replace(ValueId old, ValueId with);
   // Copies a node with its inputs mapped; output types and names are kept.
   void copy(const Node& node);
+  // The node with its inputs mapped.
+  Node mapped(const Node& node);
   // Appends `changed`, whose inputs are new values, in the place of an old node; output types and names are kept.
   void add(const Node& old, Node changed);
+  // Appends a node whose first outputs stand for these old values, which give them their names. Returns all outputs.
+  std::vector<ValueId> add_for(const std::vector<ValueId>& old_outputs, Node node);
+
+  // The node of the old graph that makes an old value, and the one of the new graph that makes a new value; null for
+  // what no node makes. The latter holds until a node is added.
+  const Node* old_maker(ValueId old) const;
+  const Node* maker(ValueId value);
+  // How often an old value is read; results of the graph count.
+  uint32_t uses(ValueId old) const { return uses_.at(old); }
+
   Graph& graph() { return graph_; }
   const Graph& old() const { return old_; }
   // Connects outputs, captures and updates, drops dead nodes and verifies.
@@ -30,6 +42,10 @@ class Rewriter {
   const Graph& old_;
   Graph graph_;
   std::vector<ValueId> map_;
+  std::vector<uint32_t> uses_;
+  std::vector<int64_t> old_makers_;
+  std::vector<size_t> makers_;  // of the new graph, node + 1; grows with it
+  size_t indexed_ = 0;          // nodes of the new graph that makers_ knows
 };
 
 }  // namespace gyrus

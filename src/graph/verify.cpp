@@ -81,7 +81,7 @@ class Verifier {
     if (made_[id]) damaged(where, "makes value %", id, ", which exists already");
     made_[id] = true;
     for (int64_t extent : graph_.type(id).shape)
-      if (extent < 1) damaged(where, "value %", id, " has the shape ", to_string(graph_.type(id).shape));
+      if (extent < 0) damaged(where, "value %", id, " has the shape ", to_string(graph_.type(id).shape));
   }
 
   void check_constant(ValueId id) {
@@ -101,6 +101,10 @@ class Verifier {
     const std::string where = node_name(index);
     std::vector<TensorType> inputs;
     for (ValueId id : node.inputs) {
+      if (id == kNoValue) {
+        inputs.emplace_back();
+        continue;
+      }
       if (id >= made_.size()) damaged(where, "reads value %", id, ", which does not exist");
       if (!made_[id]) damaged(where, "reads value %", id, " before it is made");
       inputs.push_back(graph_.type(id));
@@ -146,8 +150,10 @@ class Verifier {
     }
   }
 
-  // Precision assignment stores floats as halves or singles: both are "float" here.
-  static bool same_kind(DType a, DType b) { return a == b || (is_float(a) && is_float(b)); }
+  // Precision assignment stores floats as halves or singles: both are "float" here. Truth values are stored as bytes.
+  static bool same_kind(DType a, DType b) {
+    return a == b || (is_float(a) && is_float(b)) || (a == DType::U8 && b == DType::Bool);
+  }
 
   const Graph& graph_;
   const std::string& after_;

@@ -80,6 +80,8 @@ const char* safetensors_name(DType dtype) {
     case DType::I32: return "I32";
     case DType::U32: return "U32";
     case DType::U8: return "U8";
+    case DType::I64: return "I64";
+    case DType::Bool: return "BOOL";
   }
   return "";
 }

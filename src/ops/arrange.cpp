@@ -11,7 +11,7 @@ namespace {
 
 // Where a row of the result comes from.
 struct Source {
-  int64_t output = 0;             // the first of four channels
+  int64_t output = 0;  // the first of four channels
   bool bias = false;
   int64_t input = 0;              // channel
   int64_t plane = 0, column = 0;  // tap
@@ -136,15 +136,16 @@ ArrangeAttrs arrange_attrs(const Node& node, const Shape& weight) {
   a.end = node.attrs.integer("end");
   a.lanes = node.attrs.integer("lanes");
   a.held = node.attrs.integer("held", 1);
-  const bool sound = a.begin >= 0 && a.begin < a.end && (a.end - 1) * 4 < a.outputs && a.lanes >= a.inputs && a.held > 0;
-  if (!sound) fail(ErrorCode::InvalidGraph, node.op, "quads ", a.begin, " to ", a.end, " and ", a.lanes,
-                   " lanes do not belong to weights ", to_string(weight));
+  const bool sound =
+      a.begin >= 0 && a.begin < a.end && (a.end - 1) * 4 < a.outputs && a.lanes >= a.inputs && a.held > 0;
+  if (!sound)
+    fail(ErrorCode::InvalidGraph, node.op, "quads ", a.begin, " to ", a.end, " and ", a.lanes,
+         " lanes do not belong to weights ", to_string(weight));
   return a;
 }
 
 const OpDef kArrange = {
     .name = "arrange",
-    .family = KernelFamily::Movement,
     .infer = infer,
     .reference = reference,
     .flops = no_flops,

@@ -13,10 +13,10 @@ namespace gyrus {
 //   "winograd_last"  of those the rows of the last point alone
 struct ArrangeAttrs {
   enum class Kernel { Direct, Argmax, Winograd, WinogradLast } kernel = Kernel::Direct;
-  int64_t begin = 0, end = 0;      // quads
-  int64_t lanes = 0;               // of the input, padded
-  int64_t held = 1;                // quads
-  int64_t inputs = 0, outputs = 0;  // channels
+  int64_t begin = 0, end = 0;                 // quads
+  int64_t lanes = 0;                          // of the input, padded
+  int64_t held = 1;                           // quads
+  int64_t inputs = 0, outputs = 0;            // channels
   int64_t planes = 1, rows = 1, columns = 1;  // taps along the slowest, the middle and the fastest axis
 
   int64_t quads() const { return end - begin; }

@@ -31,7 +31,7 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
 void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
   const RefTensor& x = *inputs[0];
   const int64_t batch = x.shape[0], channels = x.shape[1];
-  const int64_t voxels = element_count(x.shape) / (batch * channels);
+  const int64_t voxels = element_count(Shape(x.shape.begin() + 2, x.shape.end()));
   const double eps = node.attrs.number("eps", kDefaultEps);
   for (int64_t n = 0; n < batch; ++n)
     for (int64_t c = 0; c < channels; ++c) {
@@ -68,27 +68,27 @@ ValueId fold(Graph& graph, const Node& node, const Shape& shape, double eps) {
   return graph.add("add", {scaled, graph.add_constant("", std::move(shift))}, {}, node.label);
 }
 
-ValueId decompose(Graph& graph, const Node& node) {
+std::vector<ValueId> decompose(Graph& graph, const Node& node) {
   const Shape shape = channel_shape(graph.type(node.inputs[0]).shape);
   const double eps = node.attrs.number("eps", kDefaultEps);
   if (std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId id) { return graph.is_constant(id); }))
-    return fold(graph, node, shape, eps);
+    return {fold(graph, node, shape, eps)};
 
   const auto operand = [&](size_t i) { return graph.add("reshape", {node.inputs[i]}, {{"shape", shape}}, node.label); };
   const ValueId eps_value = graph.add_constant("", Tensor::from_floats({}, {static_cast<float>(eps)}));
   const ValueId variance = graph.add("add", {operand(2), eps_value}, {}, node.label);
   ValueId scale = graph.add("rsqrt", {variance}, {}, node.label);
-  if (node.inputs.size() == 5) scale = graph.add("mul", {scale, operand(3)}, {}, node.label);
+  const bool affine = node.inputs.size() == 5;
+  if (affine) scale = graph.add("mul", {scale, operand(3)}, {}, node.label);
   const ValueId centred = graph.add("sub", {node.inputs[0], operand(1)}, {}, node.label);
   const ValueId scaled = graph.add("mul", {centred, scale}, {}, node.label);
-  return node.inputs.size() == 5 ? graph.add("add", {scaled, operand(4)}, {}, node.label) : scaled;
+  return {affine ? graph.add("add", {scaled, operand(4)}, {}, node.label) : scaled};
 }
 
 }  // namespace
 
 const OpDef kBatchNorm = {
     .name = "batch_norm",
-    .family = KernelFamily::Composite,
     .infer = infer,
     .reference = reference,
     .decompose = decompose,

@@ -35,6 +35,8 @@ std::string cast_wgsl(const std::string& x, DType to, WgslType type) {
     const std::string single = from == Scalar::F32 ? x : target + "(" + x + ")";
     return to == DType::F16 ? "quantizeToF16(" + single + ")" : single;
   }
+  if (to == DType::Bool) return cat("select(", target, "(0u), ", target, "(1u), ", x, " != ", t, "(0))");
+  if (to == DType::I64) return cast_wgsl(x, DType::I32, type);
   if (from == Scalar::F32) return float_to_integer(x, to, type);
   if (from == Scalar::U32 && to == DType::I32) return cat(target, "(min(", x, ", ", t, "(2147483647u)))");
   if (from == Scalar::I32 && to == DType::U32) return cat(target, "(max(", x, ", ", t, "(0)))");

@@ -10,6 +10,9 @@ void check_node_with_body(const Node& node, const std::vector<TensorType>& input
     const std::string range = min_inputs == max_inputs ? cat(min_inputs) : cat(min_inputs, " to ", max_inputs);
     fail(ErrorCode::InvalidGraph, node.op, inputs.size(), " inputs given, expected ", range);
   }
+  for (size_t i = 0; i < std::min(node.inputs.size(), inputs.size()); ++i)
+    if (node.inputs[i] == kNoValue && (i < min_inputs || i >= max_inputs))
+      fail(ErrorCode::InvalidGraph, node.op, "input ", i, " is absent, but it is not optional");
   for (const auto& [name, value] : node.attrs.all()) {
     if (std::find(attributes.begin(), attributes.end(), name) != attributes.end()) continue;
     std::string known;
@@ -23,6 +26,16 @@ void check_node(const Node& node, const std::vector<TensorType>& inputs, size_t 
   check_node_with_body(node, inputs, min_inputs, max_inputs, attributes);
   if (!node.body.empty())
     fail(ErrorCode::InvalidGraph, node.op, "has a body of ", node.body.size(), " steps, but this op takes none");
+}
+
+bool has_input(const Node& node, size_t i, size_t given) {
+  return i < given && (i >= node.inputs.size() || node.inputs[i] != kNoValue);
+}
+
+bool flag(const Node& node, const char* attribute) {
+  const int64_t value = node.attrs.integer(attribute, 0);
+  if (value != 0 && value != 1) fail(ErrorCode::InvalidGraph, node.op, attribute, " is ", value, ", expected 0 or 1");
+  return value == 1;
 }
 
 void expect_float(const Node& node, const TensorType& type, const char* what) {

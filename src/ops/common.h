@@ -9,12 +9,20 @@
 
 namespace gyrus {
 
-// Throws InvalidGraph unless the node has only attributes of these names, between min and max inputs, and no body.
+// Throws InvalidGraph unless the node has only attributes of these names, between min and max inputs, and no body. The
+// inputs from min on are optional: kNoValue may stand for them.
 void check_node(const Node& node, const std::vector<TensorType>& inputs, size_t min_inputs, size_t max_inputs,
                 const std::vector<std::string_view>& attributes);
 // The same for an op that may carry a body, whose operands further inputs are.
 void check_node_with_body(const Node& node, const std::vector<TensorType>& inputs, size_t min_inputs, size_t max_inputs,
                           const std::vector<std::string_view>& attributes);
+
+// Whether optional input i is there.
+bool has_input(const Node& node, size_t i, size_t given);
+inline bool has_input(const Node& node, const std::vector<TensorType>& inputs, size_t i) {
+  return has_input(node, i, inputs.size());
+}
+inline bool has_input(const std::vector<const RefTensor*>& inputs, size_t i) { return i < inputs.size() && inputs[i]; }
 
 // Throws Unsupported unless the type is f32 or f16.
 void expect_float(const Node& node, const TensorType& type, const char* what);
@@ -31,6 +39,9 @@ Shape broadcast(const Node& node, const Shape& a, const Shape& b);
 std::vector<int64_t> broadcast_strides(const Shape& from, const Shape& to);
 
 double element_flops(const Node& node, const std::vector<TensorType>& inputs, const std::vector<TensorType>& outputs);
+// 0 or 1, 0 by default.
+bool flag(const Node& node, const char* attribute);
+
 double no_flops(const Node& node, const std::vector<TensorType>& inputs, const std::vector<TensorType>& outputs);
 
 // Visits all positions of `shape` in row-major order: visit(offsets) with one offset in elements for each list of

@@ -27,15 +27,15 @@ std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inp
   const size_t axis = checked_axis(node, node.attrs.integer("axis"), output.size());
   std::vector<IndexMap> maps;
   int64_t start = 0;
-  for (const Shape& shape : inputs) {
+  for (const Shape& input : inputs) {
     IndexMap map;
-    map.strides = strides_of(shape);
+    map.strides = strides_of(input);
     map.offset = -start * map.strides[axis];
     map.lo.assign(output.size(), 0);
     map.hi = output;
     map.lo[axis] = start;
-    map.hi[axis] = start += shape[axis];
-    maps.push_back(map);
+    map.hi[axis] = start += input[axis];
+    maps.push_back(std::move(map));
   }
   return maps;
 }
@@ -44,9 +44,8 @@ std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inp
 
 const OpDef kConcat = {
     .name = "concat",
-    .family = KernelFamily::Movement,
     .infer = infer,
-    .reference = mapped_reference,
+    .reference = move_elements,
     .index_maps = index_maps,
     .flops = no_flops,
 };

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ops/common.h"
+#include "ops/conv_joins.h"
 #include "ops/fused.h"
 #include "ops/norm.h"
 
@@ -27,13 +28,16 @@ void check_weights(const Node& node, const std::vector<TensorType>& inputs, int6
   if (w.size() != x.size())
     fail(ErrorCode::InvalidGraph, node.op, "weight is ", to_string(w), " but input is ", to_string(x),
          ": expected as many axes");
+  if (x[1] < 1 || w[0] < 1)
+    fail(ErrorCode::InvalidGraph, node.op, "input is ", to_string(x), " and weight is ", to_string(w),
+         ": expected at least one channel");
   if (x[1] % groups != 0 || w[0] % groups != 0)
     fail(ErrorCode::InvalidGraph, node.op, x[1], " input and ", w[0], " output channels do not divide into ", groups,
          " groups");
   if (w[1] != x[1] / groups)
     fail(ErrorCode::InvalidGraph, node.op, "weight is ", to_string(w), " but input has ", x[1], " channels in ", groups,
          groups == 1 ? " group" : " groups", ": expected [O,", x[1] / groups, ",…]");
-  if (inputs.size() > 2 && inputs[2].shape != Shape{w[0]})
+  if (has_input(node, inputs, 2) && inputs[2].shape != Shape{w[0]})
     fail(ErrorCode::InvalidGraph, node.op, "bias is ", to_string(inputs[2].shape), " but there are ", w[0],
          " output channels: expected [", w[0], "]");
 }
@@ -43,7 +47,8 @@ Shape result_shape(const Node& node, const std::vector<TensorType>& inputs) {
   const Shape& x = inputs[0].shape;
   if (x.size() < 3 || x.size() > 5)
     fail(ErrorCode::Unsupported, node.op, "input is ", to_string(x), ", expected [N,C,…] with 1 to 3 spatial axes");
-  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) expect_float(node, inputs[i], "an input");
+  for (size_t i = 0; i < 3; ++i)
+    if (has_input(node, inputs, i)) expect_float(node, inputs[i], "an input");
   const ConvAttrs attrs = conv_attrs(node, x.size() - 2);
   check_weights(node, inputs, attrs.groups);
   const Shape& w = inputs[1].shape;
@@ -60,13 +65,12 @@ Shape result_shape(const Node& node, const std::vector<TensorType>& inputs) {
 }
 
 std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node_with_body(node, inputs, 2, own_inputs(node), {"stride", "dilation", "pads", "groups", "stats", "arranged", "uniforms"});
+  check_node_with_body(node, inputs, 2, own_inputs(node),
+                       {"stride", "dilation", "pads", "groups", "stats", "arranged", "uniforms"});
   const TensorType raw{inputs[0].dtype, result_shape(node, inputs), Layout::Plain};
-  const int64_t stats = node.attrs.integer("stats", 0);
-  if (stats != 0 && stats != 1) fail(ErrorCode::InvalidGraph, node.op, "stats is ", stats, ", expected 0 or 1");
-  if (stats == 1 && node.attrs.integer("groups", 1) != 1)
+  if (!flag(node, "stats")) return infer_behind(node, raw, inputs);
+  if (node.attrs.integer("groups", 1) != 1)
     fail(ErrorCode::Unsupported, node.op, "gives no statistics of channels in groups; use norm_stats behind it");
-  if (stats == 0) return infer_behind(node, raw, inputs);
   if (!node.body.empty())
     fail(ErrorCode::InvalidGraph, node.op,
          "has both stats=1 and a body; the statistics are of the raw result, so "
@@ -75,7 +79,8 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
 }
 
 std::vector<TensorType> infer_argmax(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 2, own_inputs(node), {"stride", "dilation", "pads", "groups", "dtype", "arranged", "uniforms"});
+  check_node(node, inputs, 2, own_inputs(node),
+             {"stride", "dilation", "pads", "groups", "dtype", "arranged", "uniforms"});
   Shape shape = result_shape(node, inputs);
   const DType dtype = conv_attrs(node, shape.size() - 2).argmax;
   if (dtype == DType::U8 && shape[1] > 256)
@@ -160,7 +165,7 @@ void reference_argmax(const Node& node, const std::vector<const RefTensor*>& inp
   scores.data.resize(static_cast<size_t>(element_count(scores.shape)));
   convolve(node, inputs, scores);
   const int64_t batch = scores.shape[0], channels = scores.shape[1],
-                voxels = outputs[0].shape.empty() ? 1 : element_count(outputs[0].shape) / batch;
+                voxels = element_count(Shape(scores.shape.begin() + 2, scores.shape.end()));
   for (int64_t n = 0; n < batch; ++n)
     for (int64_t v = 0; v < voxels; ++v) {
       const double* column = scores.data.data() + n * channels * voxels + v;
@@ -172,11 +177,11 @@ void reference_argmax(const Node& node, const std::vector<const RefTensor*>& inp
 }
 
 // The general form; a pass joins the two again where one kernel does both.
-ValueId decompose_argmax(Graph& graph, const Node& node) {
+std::vector<ValueId> decompose_argmax(Graph& graph, const Node& node) {
   Attrs attrs = node.attrs;
   attrs.erase("dtype");
   const ValueId scores = graph.add("conv", node.inputs, attrs, node.label);
-  return graph.add("argmax", {scores}, {{"axis", int64_t{1}}, {"dtype", node.attrs.text("dtype")}}, node.label);
+  return {graph.add("argmax", {scores}, {{"axis", int64_t{1}}, {"dtype", node.attrs.text("dtype")}}, node.label)};
 }
 
 }  // namespace
@@ -209,7 +214,7 @@ void convolve(const Node& node, const std::vector<const RefTensor*>& inputs, Ref
   for (int64_t n = 0; n < g.batch; ++n)
     for (int64_t o = 0; o < g.filters; ++o) {
       double* result = out.data.data() + (n * g.filters + o) * out_voxels;
-      std::fill(result, result + out_voxels, inputs.size() > 2 ? inputs[2]->data[static_cast<size_t>(o)] : 0.0);
+      std::fill(result, result + out_voxels, has_input(inputs, 2) ? inputs[2]->data[static_cast<size_t>(o)] : 0.0);
       for (int64_t i = 0; i < group_in; ++i) {
         const int64_t c = o / group_out * group_in + i;
         const double* channel = x.data.data() + (n * g.channels + c) * in_voxels;
@@ -223,20 +228,24 @@ void convolve(const Node& node, const std::vector<const RefTensor*>& inputs, Ref
 
 const OpDef kConv = {
     .name = "conv",
-    .family = KernelFamily::Conv,
     .infer = infer,
     .reference = reference,
     .takes_body = [](const Node& node) { return node.attrs.integer("stats", 0) == 0; },
     .own_inputs = 3,
+    .layout = LayoutRule::Maps,
+    .packs = conv_joins::packs,
+    .with_statistics = conv_joins::with_statistics,
+    .with_affine = conv_joins::with_affine,
+    .with_argmax = conv_joins::with_argmax,
     .flops = flops,
 };
 
 const OpDef kConvArgmax = {
     .name = "conv_argmax",
-    .family = KernelFamily::ConvArgmax,
     .infer = infer_argmax,
     .reference = reference_argmax,
     .own_inputs = 3,
+    .layout = LayoutRule::ReadsPacked,
     .decompose = decompose_argmax,
     .flops = argmax_flops,
 };

@@ -34,8 +34,8 @@ double row_number(const Elementwise& row, const RowAttr& attr, const Attrs& attr
 
 void check_domain(const Node& node, Domain domain, DType dtype) {
   if (is_float(dtype) || domain == Domain::All) return;
-  if (domain == Domain::Signed && dtype == DType::I32) return;
-  if (domain == Domain::Numbers && dtype != DType::U8) return;
+  if (domain == Domain::Signed && (dtype == DType::I32 || dtype == DType::I64)) return;
+  if (domain == Domain::Numbers && dtype != DType::U8 && dtype != DType::Bool) return;
   const char* expected = domain == Domain::Floats   ? "f32 or f16"
                          : domain == Domain::Signed ? "f32, f16 or i32"
                                                     : "f32, f16, i32 or u32";
@@ -130,10 +130,12 @@ const std::vector<OpDef>& elementwise_ops() {
     std::vector<OpDef> made;
     for (const Elementwise& row : elementwise_rows())
       made.push_back({.name = row.name,
-                      .family = KernelFamily::Elementwise,
                       .infer = infer,
                       .reference = reference,
                       .elementwise = &row,
+                      .layout = LayoutRule::Follows,
+                      .in_place = InPlace::Any,
+                      .dtype_attr = row.gives == Gives::Attribute ? row.attrs[0].name : std::string_view{},
                       .flops = element_flops});
     return made;
   }();

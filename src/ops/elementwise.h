@@ -40,6 +40,11 @@ struct Chain {
   Term y, g;
 };
 
+struct Affine {
+  double scale = 1;
+  double shift = 0;
+};
+
 struct Elementwise {
   std::string_view name;
   size_t arity = 1;
@@ -56,6 +61,9 @@ struct Elementwise {
   std::string (*wgsl_of)(const std::string& x, const double* a, WgslType type) = nullptr;
   // The gradient of each operand as steps over operands, result and g, all of one shape. Null: there is none.
   std::vector<Term> (*derivative)(const Chain& d) = nullptr;
+  // Where operand `k` varies and the other one, if there is one, is the number c: the row as k * scale + shift, or
+  // nothing. Null: never.
+  std::optional<Affine> (*as_affine)(const double* a, size_t k, double c) = nullptr;
   // Refuses attributes that contradict each other; may be null.
   void (*check)(const Node& node, const double* a) = nullptr;
 };

@@ -72,6 +72,7 @@ void check_bounds(const Node& node, const double* a) {
 
 using D = const Chain&;
 using Terms = std::vector<Term>;
+using Line = std::optional<Affine>;
 
 std::vector<Elementwise> activations() {
   return {
@@ -170,6 +171,9 @@ std::vector<Elementwise> pairs() {
        .wgsl = "($0 + $1)",
        .derivative = [](D d) -> Terms {
          return {d.g, d.g};
+       },
+       .as_affine = [](const double*, size_t, double c) -> Line {
+         return Affine{1, c};
        }},
       {.name = "sub",
        .arity = 2,
@@ -178,6 +182,9 @@ std::vector<Elementwise> pairs() {
        .wgsl = "($0 - $1)",
        .derivative = [](D d) -> Terms {
          return {d.g, -d.g};
+       },
+       .as_affine = [](const double*, size_t k, double c) -> Line {
+         return k == 0 ? Affine{1, -c} : Affine{-1, c};
        }},
       {.name = "mul",
        .arity = 2,
@@ -186,6 +193,9 @@ std::vector<Elementwise> pairs() {
        .wgsl = "($0 * $1)",
        .derivative = [](D d) -> Terms {
          return {d.g * d.x[1], d.g * d.x[0]};
+       },
+       .as_affine = [](const double*, size_t, double c) -> Line {
+         return Affine{c, 0};
        }},
       {.name = "div",
        .arity = 2,
@@ -194,7 +204,11 @@ std::vector<Elementwise> pairs() {
        .derivative = [](D d) -> Terms {
          const Term scaled = d.g / d.x[1];
          return {scaled, -(scaled * d.y)};
-       }},
+       },
+       .as_affine =
+           [](const double*, size_t k, double c) {
+             return k == 0 && c != 0 ? Line(Affine{1 / c, 0}) : Line();
+           }},
       {.name = "min",
        .arity = 2,
        .domain = Domain::Numbers,
@@ -225,7 +239,10 @@ std::vector<Elementwise> conversions() {
        .attrs = {{"scale", 1}, {"shift", 0}},
        .value = [](const double* x, const double* a) { return *x * a[0] + a[1]; },
        .wgsl = "($0 * $scale + $shift)",
-       .derivative = [](D d) -> Terms { return {affine(d.g, d.attrs[0])}; }},
+       .derivative = [](D d) -> Terms { return {affine(d.g, d.attrs[0])}; },
+       .as_affine = [](const double* a, size_t, double) -> Line {
+         return Affine{a[0], a[1]};
+       }},
       // clamp(x * scale + shift, lo, hi) in f32, from any element type: prepares voxel intensities.
       {.name = "affine_clamp",
        .domain = Domain::All,
@@ -236,11 +253,11 @@ std::vector<Elementwise> conversions() {
        .derivative = clamp_derivative,
        .check = check_bounds},
       // To another element type. From float to integer: truncates toward zero, clamps to the range, NaN becomes 0;
-      // between integers: clamps. To f16 rounds to nearest even.
+      // between integers: clamps. To f16 rounds to nearest even. To bool: whether it is not 0.
       {.name = "cast",
        .domain = Domain::All,
        .gives = Gives::Attribute,
-       .attrs = {{"to", kRequired, {"f32", "f16", "i32", "u32", "u8"}}},
+       .attrs = {{"to", kRequired, {"f32", "f16", "i32", "u32", "u8", "i64", "bool"}}},
        .value = [](const double* x,
                    const double* a) { return round_to(static_cast<DType>(static_cast<int>(a[0])), *x); },
        .wgsl_of = [](const std::string& x, const double* a,

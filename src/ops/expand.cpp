@@ -10,8 +10,8 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   check_node(node, inputs, 1, 1, {"shape"});
   const Shape& shape = node.attrs.integers("shape");
   for (int64_t extent : shape)
-    if (extent < 1)
-      fail(ErrorCode::InvalidGraph, node.op, "shape is ", to_string(shape), ", expected positive extents");
+    if (extent < 0)
+      fail(ErrorCode::InvalidGraph, node.op, "shape is ", to_string(shape), ", expected extents of 0 or more");
   if (broadcast(node, inputs[0].shape, shape) != shape)
     fail(ErrorCode::InvalidGraph, node.op, "input ", to_string(inputs[0].shape), " does not broadcast to ",
          to_string(shape));
@@ -28,9 +28,8 @@ std::vector<IndexMap> index_maps(const Node&, const std::vector<Shape>& inputs, 
 
 const OpDef kExpand = {
     .name = "expand",
-    .family = KernelFamily::Movement,
     .infer = infer,
-    .reference = mapped_reference,
+    .reference = move_elements,
     .index_maps = index_maps,
     .flops = no_flops,
 };

@@ -179,11 +179,12 @@ BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, c
 
 const OpDef kFused = {
     .name = "fused",
-    .family = KernelFamily::Elementwise,
     .infer = infer,
     .reference = reference,
     .takes_body = [](const Node&) { return true; },
     .body_only = true,
+    .layout = LayoutRule::Follows,
+    .in_place = InPlace::Any,
     .flops = flops,
 };
 

@@ -5,6 +5,8 @@
 
 #include "graph/op.h"
 
+// Movement ops say where their elements come from, and that is all: reference, kernel and gradient are made from it.
+
 namespace gyrus {
 
 // Where an element of a result comes from: source[offset + Σ strides[a]·c[a]] for coordinates c of the result inside
@@ -17,7 +19,7 @@ struct IndexMap {
   std::optional<double> fill;
 };
 
-// The `reference` of every op that has index maps.
-void mapped_reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs);
+// The reference of every op with index maps.
+void move_elements(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs);
 
 }  // namespace gyrus

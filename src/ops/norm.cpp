@@ -21,10 +21,12 @@ void expect_rank(const Node& node, const Shape& shape, size_t least) {
          least > 2 ? ",sp…]" : ",…]");
 }
 
-// gamma and beta are the inputs `first` and `first + 1`, or absent.
+// gamma and beta are the inputs `first` and `first + 1`, or both absent.
 void check_gamma_beta(const Node& node, const std::vector<TensorType>& inputs, size_t first, int64_t channels) {
-  if (inputs.size() == first + 1) fail(ErrorCode::InvalidGraph, node.op, "has gamma but no beta; give both or none");
+  if (has_input(node, inputs, first) != has_input(node, inputs, first + 1))
+    fail(ErrorCode::InvalidGraph, node.op, "has one of gamma and beta; give both or none");
   for (size_t i = first; i < std::min(inputs.size(), first + 2); ++i) {
+    if (!has_input(node, inputs, i)) continue;
     expect_float(node, inputs[i], i == first ? "gamma" : "beta");
     if (inputs[i].shape != Shape{channels})
       fail(ErrorCode::InvalidGraph, node.op, i == first ? "gamma is " : "beta is ", to_string(inputs[i].shape),
@@ -37,6 +39,8 @@ std::vector<TensorType> infer_stats(const Node& node, const std::vector<TensorTy
   const Shape& x = inputs[0].shape;
   expect_rank(node, x, 3);
   expect_float(node, inputs[0], "input");
+  if (voxels_of(x) == 0)
+    fail(ErrorCode::InvalidGraph, node.op, "input is ", to_string(x), ", which has no voxels to take statistics of");
   return {{DType::F32, {x[0], x[1], 2}, Layout::Plain}};
 }
 
@@ -93,7 +97,7 @@ void apply(const NormAttrs& attrs, const RefTensor& x, const RefTensor& stats, c
 
 void reference_apply(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
   RefTensor raw{inputs[0]->shape, std::vector<double>(inputs[0]->data.size())};
-  const bool affine = inputs.size() > 3;
+  const bool affine = has_input(inputs, 3);
   apply(norm_attrs(node, inputs[0]->shape[1]), *inputs[0], *inputs[1], affine ? inputs[2] : nullptr,
         affine ? inputs[3] : nullptr, raw);
   outputs = reference_behind(node, std::move(raw), inputs);
@@ -126,7 +130,7 @@ void reference_norm(const Node& node, const std::vector<const RefTensor*>& input
   const RefTensor& x = *inputs[0];
   RefTensor stats{{x.shape[0], x.shape[1], 2}, std::vector<double>(static_cast<size_t>(2 * x.shape[0] * x.shape[1]))};
   channel_stats(x, stats);
-  const bool affine = inputs.size() == 3;
+  const bool affine = has_input(inputs, 2);
   apply(norm_attrs(node, x.shape[1]), x, stats, affine ? inputs[1] : nullptr, affine ? inputs[2] : nullptr, outputs[0]);
 }
 
@@ -134,15 +138,16 @@ double norm_flops(const Node&, const std::vector<TensorType>& inputs, const std:
   return 7.0 * static_cast<double>(element_count(inputs[0].shape));
 }
 
-ValueId decompose_norm(Graph& graph, const Node& node) {
+std::vector<ValueId> decompose_norm(Graph& graph, const Node& node) {
   ValueId x = node.inputs[0];
+  if (element_count(graph.type(x).shape) == 0) return {x};
   const Shape shape = graph.type(x).shape;
   const NormAttrs attrs = norm_attrs(node, shape[1]);
   if (shape.size() == 2) x = graph.add("reshape", {x}, {{"shape", Shape{shape[0], shape[1], 1}}}, node.label);
   std::vector<ValueId> operands = {x, graph.add("norm_stats", {x}, {}, node.label)};
   operands.insert(operands.end(), node.inputs.begin() + 1, node.inputs.end());
   const ValueId y = graph.add("norm_apply", operands, {{"groups", attrs.groups}, {"eps", attrs.eps}}, node.label);
-  return shape.size() == 2 ? graph.add("reshape", {y}, {{"shape", shape}}, node.label) : y;
+  return {shape.size() == 2 ? graph.add("reshape", {y}, {{"shape", shape}}, node.label) : y};
 }
 
 }  // namespace
@@ -174,25 +179,26 @@ void channel_stats(const RefTensor& x, RefTensor& stats) {
 
 const OpDef kNormStats = {
     .name = "norm_stats",
-    .family = KernelFamily::NormStats,
     .infer = infer_stats,
     .reference = reference_stats,
+    .layout = LayoutRule::ReadsPacked,
+    .gives_statistics = true,
     .flops = stats_flops,
 };
 
 const OpDef kNormApply = {
     .name = "norm_apply",
-    .family = KernelFamily::Norm,
     .infer = infer_apply,
     .reference = reference_apply,
     .takes_body = [](const Node&) { return true; },
     .own_inputs = 4,
+    .layout = LayoutRule::Packed,
+    .in_place = InPlace::First,
     .flops = apply_flops,
 };
 
 const OpDef kGroupNorm = {
     .name = "group_norm",
-    .family = KernelFamily::Composite,
     .infer = infer_group_norm,
     .reference = reference_norm,
     .decompose = decompose_norm,
@@ -201,7 +207,6 @@ const OpDef kGroupNorm = {
 
 const OpDef kInstanceNorm = {
     .name = "instance_norm",
-    .family = KernelFamily::Composite,
     .infer = infer_instance_norm,
     .reference = reference_norm,
     .decompose = decompose_norm,

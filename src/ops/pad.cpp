@@ -56,9 +56,8 @@ PadAttrs pad_attrs(const Node& node, size_t rank) {
 
 const OpDef kPad = {
     .name = "pad",
-    .family = KernelFamily::Movement,
     .infer = infer,
-    .reference = mapped_reference,
+    .reference = move_elements,
     .index_maps = index_maps,
     .flops = no_flops,
 };

@@ -10,22 +10,37 @@ namespace {
 
 std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
   check_node(node, inputs, 1, 1, {"axes", "keepdims"});
-  if (inputs[0].dtype == DType::U8)
-    fail(ErrorCode::Unsupported, node.op, "input is u8, which has no arithmetic; cast it to f32, i32 or u32 first");
+  if (inputs[0].dtype == DType::U8 || inputs[0].dtype == DType::Bool)
+    fail(ErrorCode::Unsupported, node.op, "input is ", to_string(inputs[0].dtype),
+         ", which has no arithmetic; cast it to f32, i32 or u32 first");
   return {{inputs[0].dtype, reduce_attrs(node, inputs[0].shape).shape, Layout::Plain}};
+}
+
+// Only sums have a value for no elements.
+void expect_elements(const Node& node, const Shape& input, const ReduceAttrs& attrs) {
+  for (size_t a = 0; a < input.size(); ++a)
+    if (attrs.reduced[a] && input[a] == 0 && element_count(attrs.shape) > 0)
+      fail(ErrorCode::InvalidGraph, node.op, "axis ", a, " of ", to_string(input), " has no elements to reduce");
+}
+
+std::vector<TensorType> infer_most(const Node& node, const std::vector<TensorType>& inputs) {
+  std::vector<TensorType> types = infer(node, inputs);
+  expect_elements(node, inputs[0].shape, reduce_attrs(node, inputs[0].shape));
+  return types;
 }
 
 std::vector<TensorType> infer_mean(const Node& node, const std::vector<TensorType>& inputs) {
   check_node(node, inputs, 1, 1, {"axes", "keepdims"});
   expect_float(node, inputs[0], "input");
-  return infer(node, inputs);
+  return infer_most(node, inputs);
 }
 
 std::vector<TensorType> infer_argmax(const Node& node, const std::vector<TensorType>& inputs) {
   check_node(node, inputs, 1, 1, {"axis", "keepdims", "dtype"});
   const ReduceAttrs attrs = reduce_attrs(node, inputs[0].shape);
   const DType dtype = dtype_from_string(node.attrs.text("dtype", "u32"));
-  if (is_float(dtype))
+  expect_elements(node, inputs[0].shape, attrs);
+  if (is_float(dtype) || dtype == DType::Bool)
     fail(ErrorCode::InvalidGraph, node.op, "dtype is ", to_string(dtype), ", expected u32, u8 or i32");
   const int64_t extent = inputs[0].shape[checked_axis(node, node.attrs.integer("axis"), inputs[0].shape.size())];
   if (dtype == DType::U8 && extent > 256)
@@ -74,6 +89,7 @@ void reference_min(const Node& node, const std::vector<const RefTensor*>& inputs
 
 void reference_argmax(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
   const RefTensor& x = *inputs[0];
+  if (x.data.empty()) return;
   const size_t axis = checked_axis(node, node.attrs.integer("axis"), x.shape.size());
   const int64_t extent = x.shape[axis];
   const int64_t inner = strides_of(x.shape)[axis];
@@ -86,6 +102,11 @@ void reference_argmax(const Node& node, const std::vector<const RefTensor*>& inp
         if (column[k * inner] > column[best * inner]) best = k;
       outputs[0].data[static_cast<size_t>(o * inner + i)] = static_cast<double>(best);
     }
+}
+
+std::optional<Pick> picks_largest(const Node& node, const Shape& input) {
+  return Pick{checked_axis(node, node.attrs.integer("axis"), input.size()), flag(node, "keepdims"),
+              dtype_from_string(node.attrs.text("dtype", "u32"))};
 }
 
 double flops(const Node&, const std::vector<TensorType>& inputs, const std::vector<TensorType>&) {
@@ -109,10 +130,7 @@ ReduceAttrs reduce_attrs(const Node& node, const Shape& input) {
   if (std::find(attrs.reduced.begin(), attrs.reduced.end(), true) == attrs.reduced.end())
     fail(ErrorCode::InvalidGraph, node.op, "no axis of ", to_string(input),
          " is reduced; give at least one, or leave the op out");
-  const int64_t keepdims = node.attrs.integer("keepdims", 0);
-  if (keepdims != 0 && keepdims != 1)
-    fail(ErrorCode::InvalidGraph, node.op, "keepdims is ", keepdims, ", expected 0 or 1");
-  attrs.keepdims = keepdims == 1;
+  attrs.keepdims = flag(node, "keepdims");
   for (size_t a = 0; a < input.size(); ++a) {
     if (!attrs.reduced[a]) attrs.shape.push_back(input[a]);
     if (attrs.reduced[a] && attrs.keepdims) attrs.shape.push_back(1);
@@ -122,7 +140,6 @@ ReduceAttrs reduce_attrs(const Node& node, const Shape& input) {
 
 const OpDef kReduceSum = {
     .name = "reduce_sum",
-    .family = KernelFamily::Reduce,
     .infer = infer,
     .reference = reference_sum,
     .flops = flops,
@@ -130,7 +147,6 @@ const OpDef kReduceSum = {
 
 const OpDef kReduceMean = {
     .name = "reduce_mean",
-    .family = KernelFamily::Reduce,
     .infer = infer_mean,
     .reference = reference_mean,
     .flops = flops,
@@ -138,25 +154,24 @@ const OpDef kReduceMean = {
 
 const OpDef kReduceMax = {
     .name = "reduce_max",
-    .family = KernelFamily::Reduce,
-    .infer = infer,
+    .infer = infer_most,
     .reference = reference_max,
     .flops = flops,
 };
 
 const OpDef kReduceMin = {
     .name = "reduce_min",
-    .family = KernelFamily::Reduce,
-    .infer = infer,
+    .infer = infer_most,
     .reference = reference_min,
     .flops = flops,
 };
 
 const OpDef kArgmax = {
     .name = "argmax",
-    .family = KernelFamily::Reduce,
     .infer = infer_argmax,
     .reference = reference_argmax,
+    .dtype_attr = "dtype",
+    .picks_largest = picks_largest,
     .flops = flops,
 };
 

@@ -9,6 +9,8 @@
 #include "ops/elementwise.h"
 #include "ops/expand.h"
 #include "ops/fused.h"
+#include "ops/gather.h"
+#include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/pad.h"
 #include "ops/reduce.h"
@@ -17,16 +19,17 @@
 #include "ops/slice.h"
 #include "ops/softmax.h"
 #include "ops/transpose.h"
+#include "ops/update_slice.h"
 
 namespace gyrus {
 
 const std::vector<const OpDef*>& all_ops() {
   static const std::vector<const OpDef*> ops = [] {
     std::vector<const OpDef*> all = {
-        &kConv,      &kConvArgmax, &kNormStats, &kNormApply, &kGroupNorm, &kInstanceNorm, &kBatchNorm,
-        &kFused,     &kReshape,    &kTranspose, &kSlice,     &kConcat,    &kPad,          &kExpand,
-        &kReduceSum, &kReduceMean, &kReduceMax, &kReduceMin, &kArgmax,    &kSoftmax,      &kRepack,
-        &kArrange,
+        &kConv,      &kConvArgmax, &kNormStats,   &kNormApply, &kGroupNorm, &kInstanceNorm, &kBatchNorm,
+        &kFused,     &kReshape,    &kTranspose,   &kSlice,     &kConcat,    &kPad,          &kExpand,
+        &kReduceSum, &kReduceMean, &kReduceMax,   &kReduceMin, &kArgmax,    &kSoftmax,      &kRepack,
+        &kMatmul,    &kGather,     &kUpdateSlice, &kArrange,
     };
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

@@ -26,9 +26,9 @@ void reference(const Node&, const std::vector<const RefTensor*>& inputs, std::ve
 
 const OpDef kRepack = {
     .name = "repack",
-    .family = KernelFamily::Repack,
     .infer = infer,
     .reference = reference,
+    .layout = LayoutRule::Repacks,
     .flops = no_flops,
 };
 

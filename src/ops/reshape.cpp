@@ -14,13 +14,15 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   for (int64_t& extent : shape) {
     if (extent == -1 && !open) {
       open = &extent;
-    } else if (extent < 1) {
+    } else if (extent < 0) {
       fail(ErrorCode::InvalidGraph, node.op, "shape is ", to_string(shape),
-           ", expected positive extents and at most one -1");
+           ", expected extents of 0 or more and at most one -1");
     } else {
       known = checked_mul(known, extent, "reshape");
     }
   }
+  if (open && known == 0)
+    fail(ErrorCode::InvalidGraph, node.op, "shape is ", to_string(shape), ": beside a 0, -1 could be anything");
   if (open ? count % known != 0 : count != known)
     fail(ErrorCode::InvalidGraph, node.op, "input ", to_string(inputs[0].shape), " has ", count,
          " elements, which do not fill ", to_string(shape));
@@ -36,9 +38,9 @@ void reference(const Node&, const std::vector<const RefTensor*>& inputs, std::ve
 
 const OpDef kReshape = {
     .name = "reshape",
-    .family = KernelFamily::Alias,
     .infer = infer,
     .reference = reference,
+    .alias = true,
     .flops = no_flops,
 };
 

@@ -46,19 +46,18 @@ SliceAttrs slice_attrs(const Node& node, const Shape& input) {
     if (attrs.steps[a] < 1)
       fail(ErrorCode::InvalidGraph, node.op, "step ", attrs.steps[a], " of axis ", a,
            " is not positive; only forward slices exist");
-    if (start < 0 || start >= end)
-      fail(ErrorCode::InvalidGraph, node.op, "takes nothing from axis ", a, " of ", to_string(input), ": [", given, ",",
-           ends[a], ")");
-    attrs.shape.push_back((end - start - 1) / attrs.steps[a] + 1);
+    if (start < 0 || start > input[a])
+      fail(ErrorCode::InvalidGraph, node.op, "starts at ", given, ", which is outside axis ", a, " of ",
+           to_string(input));
+    attrs.shape.push_back(ceil_div(std::max<int64_t>(end - start, 0), attrs.steps[a]));
   }
   return attrs;
 }
 
 const OpDef kSlice = {
     .name = "slice",
-    .family = KernelFamily::Movement,
     .infer = infer,
-    .reference = mapped_reference,
+    .reference = move_elements,
     .index_maps = index_maps,
     .flops = no_flops,
 };

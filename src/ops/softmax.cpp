@@ -17,6 +17,7 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
 
 void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
   const RefTensor& x = *inputs[0];
+  if (x.data.empty()) return;
   const size_t axis = checked_axis(node, node.attrs.integer("axis"), x.shape.size());
   const int64_t extent = x.shape[axis];
   const int64_t inner = strides_of(x.shape)[axis];
@@ -36,24 +37,27 @@ double flops(const Node&, const std::vector<TensorType>& inputs, const std::vect
   return 5.0 * static_cast<double>(element_count(inputs[0].shape));
 }
 
-ValueId decompose(Graph& graph, const Node& node) {
+std::vector<ValueId> decompose(Graph& graph, const Node& node) {
   const ValueId x = node.inputs[0];
+  if (element_count(graph.type(x).shape) == 0) return {x};
   const int64_t axis = node.attrs.integer("axis");
   const Attrs along{{"axes", std::vector<int64_t>{axis}}, {"keepdims", int64_t{1}}};
   const ValueId largest = graph.add("reduce_max", {x}, along, node.label);
   const ValueId shifted = graph.add("sub", {x, largest}, {}, node.label);
   const ValueId powers = graph.add("exp", {shifted}, {}, node.label);
   const ValueId sum = graph.add("reduce_sum", {powers}, along, node.label);
-  return graph.add("div", {powers, sum}, {}, node.label);
+  return {graph.add("div", {powers, sum}, {}, node.label)};
 }
 
 }  // namespace
 
 const OpDef kSoftmax = {
     .name = "softmax",
-    .family = KernelFamily::Composite,
     .infer = infer,
     .reference = reference,
+    .keeps_order = [](const Node& node, const Shape& input) -> std::optional<size_t> {
+      return checked_axis(node, node.attrs.integer("axis"), input.size());
+    },
     .decompose = decompose,
     .flops = flops,
 };

@@ -36,9 +36,8 @@ std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inp
 
 const OpDef kTranspose = {
     .name = "transpose",
-    .family = KernelFamily::Movement,
     .infer = infer,
-    .reference = mapped_reference,
+    .reference = move_elements,
     .index_maps = index_maps,
     .flops = no_flops,
 };

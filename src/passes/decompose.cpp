@@ -1,37 +1,38 @@
 #include "graph/op.h"
-#include "passes/passes.h"
 #include "graph/rewriter.h"
+#include "passes/passes.h"
 
 namespace gyrus {
 namespace {
 
-// An argmax does not change under softmax over the same axis, so the softmax need not be computed.
-bool is_softmax_under_argmax(const Graph& graph, const Node& argmax, const Node& softmax) {
-  const int64_t rank = static_cast<int64_t>(graph.type(softmax.outputs[0]).shape.size());
-  const auto axis = [rank](const Node& node) { return (node.attrs.integer("axis") + rank) % rank; };
-  return argmax.op == "argmax" && softmax.op == "softmax" && axis(argmax) == axis(softmax);
+// The largest element stands where it stood before an op that keeps the order along that axis (a softmax), so that op
+// need not be computed.
+const Node* needless_maker(const Rewriter& rewrite, const Node& node) {
+  const OpDef& def = op(node.op);
+  const Node* maker = node.inputs.empty() ? nullptr : rewrite.old_maker(node.inputs[0]);
+  if (!def.picks_largest || !maker || !op(maker->op).keeps_order) return nullptr;
+  const Shape& shape = rewrite.old().type(node.inputs[0]).shape;
+  const std::optional<Pick> pick = def.picks_largest(node, shape);
+  return pick && op(maker->op).keeps_order(*maker, shape) == pick->axis ? maker : nullptr;
 }
 
 bool decompose_once(const Graph& graph, Graph& result) {
   Rewriter rewrite(graph);
-  const std::vector<int64_t> made_by = producers(graph);
   bool changed = false;
   for (const Node& node : graph.nodes()) {
     const OpDef& def = op(node.op);
-    const int64_t before = node.inputs.empty() ? -1 : made_by[node.inputs[0]];
-    if (before >= 0 && is_softmax_under_argmax(graph, node, graph.nodes()[before])) {
+    if (const Node* maker = needless_maker(rewrite, node)) {
       Node direct = node;
-      direct.inputs[0] = graph.nodes()[before].inputs[0];
+      direct.inputs[0] = maker->inputs[0];
       rewrite.copy(direct);
-      changed = true;
     } else if (def.decompose) {
-      Node mapped = node;
-      mapped.inputs = rewrite(node.inputs);
-      rewrite.replace(node.outputs[0], def.decompose(rewrite.graph(), mapped));
-      changed = true;
+      const std::vector<ValueId> values = def.decompose(rewrite.graph(), rewrite.mapped(node));
+      for (size_t i = 0; i < node.outputs.size(); ++i) rewrite.replace(node.outputs[i], values.at(i));
     } else {
       rewrite.copy(node);
+      continue;
     }
+    changed = true;
   }
   result = rewrite.finish("decompose");
   return changed;

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "graph/op.h"
-#include "passes/passes.h"
 #include "graph/rewriter.h"
+#include "passes/passes.h"
 
 // Which values lie packed (channels in quads) is decided in one walk: convolutions and norms make and take packed
 // maps, elementwise ops follow their operands, everything else is plain. Repack nodes join the two worlds.
@@ -26,9 +26,9 @@ class LayoutPass {
  private:
   Graph& graph() { return rewrite_.graph(); }
 
-  // The value in the layout asked for; made once per value and layout.
+  // The value in the layout asked for; made once per value and layout. An absent one stays absent.
   ValueId as(ValueId id, Layout layout) {
-    if (graph().type(id).layout == layout) return id;
+    if (id == kNoValue || graph().type(id).layout == layout) return id;
     const auto key = std::make_pair(id, layout);
     const auto found = repacked_.find(key);
     if (found != repacked_.end()) return found->second;
@@ -46,7 +46,8 @@ class LayoutPass {
     const std::vector<ValueId> outputs = graph().add_node(std::move(copy));
     for (size_t i = 0; i < outputs.size(); ++i) {
       TensorType type = rewrite_.old().type(node.outputs[i]);
-      type.layout = i == 0 ? layout : Layout::Plain;
+      // The results of a body are alike; what else a node gives (statistics) is plain.
+      type.layout = i == 0 || i < node.results.size() ? layout : Layout::Plain;
       graph().set_type(outputs[i], type);
       graph().set_name(outputs[i], rewrite_.old().value(node.outputs[i]).name);
       rewrite_.replace(node.outputs[i], outputs[i]);
@@ -54,32 +55,45 @@ class LayoutPass {
   }
 
   void visit(const Node& node) {
-    std::vector<ValueId> inputs = rewrite_(node.inputs);
-    switch (op(node.op).family) {
-      case KernelFamily::Conv:
-        if (node.attrs.integer("groups", 1) != 1) return visit_plain_conv(node, inputs);
-        for (size_t i = 1; i < inputs.size(); ++i)
-          if (!graph().is_constant(inputs[i])) inputs[i] = single(as(inputs[i], Layout::Plain));
-        // One channel is the same in both layouts, and plain does not store three lanes of zeros.
-        inputs[0] = graph().type(inputs[0]).shape[1] > 1 ? as(inputs[0], Layout::Packed) : single(inputs[0]);
-        return emit(node, inputs, Layout::Packed);
-      case KernelFamily::ConvArgmax:
-      case KernelFamily::NormStats: inputs[0] = as(inputs[0], Layout::Packed); return emit(node, inputs, Layout::Plain);
-      case KernelFamily::Norm:
+    const OpDef& def = op(node.op);
+    Node mapped = rewrite_.mapped(node);
+    std::vector<ValueId>& inputs = mapped.inputs;
+    if (def.packs && !def.packs(graph(), mapped)) return visit_plain_singles(node, inputs);
+    switch (def.layout) {
+      case LayoutRule::Plain: return visit_plain(node, inputs);
+      case LayoutRule::Follows:
+        return follows_packed(node, inputs) ? visit_packed_elementwise(node, inputs) : visit_plain(node, inputs);
+      case LayoutRule::Packed:
         for (size_t i = 1; i < inputs.size(); ++i) inputs[i] = single(as(inputs[i], Layout::Plain));
         inputs[0] = as(inputs[0], Layout::Packed);
-        return emit(node, inputs, Layout::Packed);
-      case KernelFamily::Elementwise:
-        if (follows_packed(node, inputs)) return visit_packed_elementwise(node, inputs);
-        return visit_plain(node, inputs);
-      case KernelFamily::Repack:  // layouts are decided here and nowhere else
+        return emit_packed(node, inputs, def.own_inputs);
+      case LayoutRule::Maps:
+        for (size_t i = 1; i < inputs.size(); ++i)
+          if (inputs[i] != kNoValue && !graph().is_constant(inputs[i]))
+            inputs[i] = single(as(inputs[i], Layout::Plain));
+        // One channel is the same in both layouts, and plain does not store three lanes of zeros.
+        inputs[0] = graph().type(inputs[0]).shape[1] > 1 ? as(inputs[0], Layout::Packed) : single(inputs[0]);
+        return emit_packed(node, inputs, def.own_inputs);
+      case LayoutRule::ReadsPacked: inputs[0] = as(inputs[0], Layout::Packed); return emit(node, inputs, Layout::Plain);
+      case LayoutRule::Repacks:  // layouts are decided here and nowhere else
         return rewrite_.replace(node.outputs[0], inputs[0]);
-      default: return visit_plain(node, inputs);
     }
+  }
+
+  // A node with packed results; the operands of its body are the inputs from `own_inputs` on.
+  void emit_packed(const Node& node, std::vector<ValueId> inputs, size_t own_inputs) {
+    const Shape& result = rewrite_.old().type(node.outputs[0]).shape;
+    for (size_t i = own_inputs; i < inputs.size(); ++i) {
+      if (!is_packable_operand(inputs[i], result))
+        inputs[i] = graph().add("expand", {as(inputs[i], Layout::Plain)}, {{"shape", result}});
+      inputs[i] = packed_operand(inputs[i], result);
+    }
+    emit(node, std::move(inputs), Layout::Packed);
   }
 
   // A plain value of halves as singles; made once per value.
   ValueId single(ValueId id) {
+    if (id == kNoValue) return id;
     const TensorType& type = graph().type(id);
     if (type.layout == Layout::Packed || type.dtype != DType::F16) return id;
     const auto found = singles_.find(id);
@@ -87,7 +101,7 @@ class LayoutPass {
     return singles_[id] = graph().add("cast", {id}, {{"to", std::string("f32")}});
   }
 
-  void visit_plain_conv(const Node& node, std::vector<ValueId> inputs) {
+  void visit_plain_singles(const Node& node, std::vector<ValueId> inputs) {
     for (ValueId& id : inputs) id = single(as(id, Layout::Plain));
     emit(node, inputs, Layout::Plain);
     const TensorType& wanted = rewrite_.old().type(node.outputs[0]);
@@ -118,17 +132,19 @@ class LayoutPass {
       if (!is_packable_operand(id, result.shape) || !is_float(graph().type(id).dtype)) return false;
       any = any || (graph().type(id).layout == Layout::Packed && graph().type(id).shape == result.shape);
     }
-    return any && node.op != "cast";
+    return any && op(node.op).dtype_attr.empty();
   }
 
   // A packed value of one element holds it in the first lane only, so a scalar operand is plain.
+  ValueId packed_operand(ValueId id, const Shape& result) {
+    const Shape& shape = graph().type(id).shape;
+    const bool scalar = shape != result && element_count(shape) == 1;
+    return scalar ? single(as(id, Layout::Plain)) : as(id, Layout::Packed);
+  }
+
   void visit_packed_elementwise(const Node& node, std::vector<ValueId> inputs) {
     const Shape& result = rewrite_.old().type(node.outputs[0]).shape;
-    for (ValueId& id : inputs) {
-      const Shape& shape = graph().type(id).shape;
-      const bool scalar = shape != result && element_count(shape) == 1;
-      id = scalar ? single(as(id, Layout::Plain)) : as(id, Layout::Packed);
-    }
+    for (ValueId& id : inputs) id = packed_operand(id, result);
     emit(node, inputs, Layout::Packed);
   }
 

@@ -12,18 +12,20 @@ namespace gyrus {
 
 enum class Precision { F32, F16 };
 
-// Replaces Composite ops (group_norm, batch_norm, softmax …) by simpler ones.
+// Replaces ops that decompose (group_norm, batch_norm, softmax …) by simpler ones.
 Graph decompose(const Graph& graph);
 // Computes nodes whose inputs are all constant.
 Graph fold_constants(const Graph& graph);
+// Makes i32 of i64 and bytes of truth values, ports included. Throws InvalidGraph where a constant does not fit.
+Graph narrow_integers(const Graph& graph);
 // Folds per-channel constant scale and shift behind a convolution into its weights and bias.
 Graph fold_scale(const Graph& graph);
 // Lets the convolution that makes a tensor gather the statistics of the norm that reads it.
 Graph gather_statistics(const Graph& graph);
-// Moves single-operand elementwise ops into the epilogue of the convolution or norm that they follow.
-Graph fuse_epilogues(const Graph& graph);
 // A 1×1×1 convolution followed by an argmax over channels becomes one op.
 Graph fuse_argmax(const Graph& graph);
+// Moves single-operand elementwise ops into the body of the convolution, norm or matmul that they follow.
+Graph fuse_epilogues(const Graph& graph);
 // Joins chains of elementwise ops into one node each.
 Graph fuse_elementwise(const Graph& graph);
 // Gives every value its layout and inserts repack nodes where layouts meet.

@@ -51,7 +51,7 @@ const LoweringEntry& lowering_of(const Node& node) {
   const OpDef& def = op(node.op);
   const auto found = table.find(&def);
   if (found != table.end()) return *found->second;
-  if (def.family == KernelFamily::Elementwise) return elementwise;
+  if (def.elementwise || def.body_only) return elementwise;
   fail(ErrorCode::InvalidGraph, node.op, "reached the planner; run the passes first");
 }
 

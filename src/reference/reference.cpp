@@ -25,7 +25,7 @@ RefTensor before(const Graph& graph, const State& state, const States& states) {
 
 std::vector<RefTensor> run_node(const Graph& graph, const Node& node, const std::vector<RefTensor>& values) {
   std::vector<const RefTensor*> inputs;
-  for (ValueId id : node.inputs) inputs.push_back(&values[id]);
+  for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? nullptr : &values[id]);
   std::vector<RefTensor> outputs;
   for (ValueId id : node.outputs) {
     const Shape& shape = graph.type(id).shape;
@@ -59,7 +59,7 @@ std::map<std::string, RefTensor> run(const Graph& graph, const std::map<std::str
     std::vector<RefTensor> results = run_node(graph, node, values);
     for (size_t i = 0; i < results.size(); ++i) values[node.outputs[i]] = std::move(results[i]);
     for (ValueId id : node.inputs)
-      if (--readers[id] == 0) values[id] = {};
+      if (id != kNoValue && --readers[id] == 0) values[id] = {};
   }
   std::map<std::string, RefTensor> outputs;
   for (const auto* ports : {&graph.outputs(), &graph.captures()})

@@ -12,23 +12,20 @@
 namespace gyrus::test {
 namespace {
 
-struct Family {
-  KernelFamily family;
+// Ops are listed under the first group that they belong to.
+struct Group {
   const char* name;
   const char* what;
+  bool (*holds)(const OpDef& def);
 };
 
-constexpr Family kFamilies[] = {
-    {KernelFamily::Conv, "convolution", "sums over taps and channels; may carry a body and give statistics"},
-    {KernelFamily::ConvArgmax, "convolution with argmax", "labels without scores in memory"},
-    {KernelFamily::NormStats, "statistics", "mean and variance of each channel"},
-    {KernelFamily::Norm, "normalisation", "applies statistics; may carry a body"},
-    {KernelFamily::Elementwise, "elementwise", "one result for each element after broadcasting; fused into chains"},
-    {KernelFamily::Movement, "movement", "the same elements elsewhere"},
-    {KernelFamily::Alias, "alias", "the same bytes under another shape: no kernel"},
-    {KernelFamily::Reduce, "reduction", "over some axes"},
-    {KernelFamily::Repack, "repack", "between layouts; placed by a pass"},
-    {KernelFamily::Composite, "composite", "never reaches the planner: a pass rewrites it"},
+constexpr Group kGroups[] = {
+    {"elementwise", "one result for each element after broadcasting; fused into chains",
+     [](const OpDef& def) { return def.elementwise || def.body_only; }},
+    {"movement", "the same elements elsewhere", [](const OpDef& def) { return def.index_maps || def.alias; }},
+    {"maps", "work on packed maps", [](const OpDef& def) { return def.layout != LayoutRule::Plain; }},
+    {"composite", "a pass rewrites it", [](const OpDef& def) { return def.decompose != nullptr; }},
+    {"others", "with kernels of their own", [](const OpDef&) { return true; }},
 };
 
 // What the op table says about one op.
@@ -98,14 +95,16 @@ std::string ops_document() {
          "types and ranks are those of the first input that the cases exercise on every device. The contract of each "
          "op\n"
          "is the comment at its declaration in `src/ops/`.\n";
-  for (const Family& family : kFamilies) {
-    const bool composite = family.family == KernelFamily::Composite;
-    out << "\n## " << family.name << ": " << family.what << "\n\n| op | attributes | element types | ranks |"
+  std::set<const OpDef*> listed;
+  for (const Group& group : kGroups) {
+    const bool composite = &group == &kGroups[3];
+    out << "\n## " << group.name << ": " << group.what << "\n\n| op | attributes | element types | ranks |"
         << (composite ? " becomes |" : "") << " gradient | cases |\n|---|---|---|---|" << (composite ? "---|" : "")
         << "---|---|\n";
     for (const OpDef* def : all_ops()) {
-      if (def->family != family.family) continue;
-      const Seen& op = seen.at(std::string(def->name));
+      if (!group.holds(*def) || !listed.insert(def).second) continue;
+      const auto found = seen.find(std::string(def->name));
+      const Seen op = found == seen.end() ? Seen{} : found->second;
       out << "| `" << def->name << "` | " << joined(op.attributes) << " | " << joined(op.dtypes) << " | "
           << ranks_text(op.ranks) << " |";
       if (composite) out << " " << joined(op.parts) << " |";

@@ -41,7 +41,10 @@ TEST(Tensor, SetTruncatesAndClampsIntegers) {
                         {DType::I32, 1e12, INT32_MAX},
                         {DType::U32, -5, 0},
                         {DType::U32, 4294967295.0, 4294967295.0},
-                        {DType::I32, NAN, 0}}) {
+                        {DType::I32, NAN, 0},
+                        {DType::I64, -1e12, -1e12},
+                        {DType::Bool, 0.25, 1},
+                        {DType::Bool, 0, 0}}) {
     Tensor tensor(c.dtype, {2});
     set(tensor, 1, c.given);
     EXPECT_EQ(get(tensor, 1), c.kept) << to_string(c.dtype) << " " << c.given;

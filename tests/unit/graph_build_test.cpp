@@ -61,7 +61,7 @@ TEST(Graph, RefusesWhatDoesNotExist) {
   const ValueId x = graph.add_input("x", f32({2}));
   EXPECT_THROW(graph.add("no_such_op", {x}), Error);
   EXPECT_THROW(graph.add("relu", {x + 1}), Error);
-  EXPECT_THROW(graph.add_input("empty", f32({2, 0})), Error);
+  EXPECT_THROW(graph.add_input("negative", f32({2, -1})), Error);
   EXPECT_THROW(graph.add_input("negative", f32({-1})), Error);
   EXPECT_EQ(graph.nodes().size(), 0u);
 }
@@ -128,10 +128,8 @@ TEST(Registry, HoldsWellFormedOps) {
     EXPECT_NE(def->infer, nullptr);
     EXPECT_NE(def->reference, nullptr);
     EXPECT_NE(def->flops, nullptr);
-    // conv_argmax has both a kernel and a general form.
-    const bool decomposes = def->family == KernelFamily::Composite || def->family == KernelFamily::ConvArgmax;
-    EXPECT_EQ(decomposes, def->decompose != nullptr);
-    EXPECT_EQ(def->family == KernelFamily::Elementwise && !def->body_only, def->elementwise != nullptr);
+    EXPECT_EQ(def->elementwise || def->body_only, def->layout == LayoutRule::Follows);
+    EXPECT_TRUE(!def->body_only || def->takes_body);
   }
   EXPECT_EQ(find_op("no_such_op"), nullptr);
   try {

@@ -1,0 +1,91 @@
+#include "ops/matmul.h"
+
+#include "ops/common.h"
+#include "ops/fused.h"
+
+namespace gyrus {
+namespace {
+
+Shape batch_of(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
+
+Shape result_shape(const Matmul& matmul) {
+  Shape shape = matmul.batch;
+  shape.push_back(matmul.m);
+  shape.push_back(matmul.n);
+  return shape;
+}
+
+std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node_with_body(node, inputs, 2, 3, {"transpose_a", "transpose_b"});
+  expect_float(node, inputs[0], "a");
+  expect_float(node, inputs[1], "b");
+  const Matmul matmul = matmul_of(node, inputs[0].shape, inputs[1].shape);
+  if (has_input(node, inputs, 2)) {
+    expect_float(node, inputs[2], "bias");
+    if (inputs[2].shape != Shape{matmul.n})
+      fail(ErrorCode::InvalidGraph, node.op, "bias is ", to_string(inputs[2].shape), ", expected [", matmul.n, "]");
+  }
+  const DType dtype = common_dtype(node, {inputs[0], inputs[1]});
+  return infer_behind(node, {dtype, result_shape(matmul), Layout::Plain}, inputs);
+}
+
+void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  const RefTensor &a = *inputs[0], &b = *inputs[1];
+  const Matmul matmul = matmul_of(node, a.shape, b.shape);
+  const int64_t m = matmul.m, n = matmul.n, k = matmul.k;
+  RefTensor raw{result_shape(matmul), {}};
+  raw.data.resize(static_cast<size_t>(element_count(raw.shape)));
+  double* out = raw.data.data();
+  // Strides in matrices: which one of a and of b makes each matrix of the result.
+  const std::vector<int64_t> a_strides = broadcast_strides(batch_of(a.shape), matmul.batch);
+  const std::vector<int64_t> b_strides = broadcast_strides(batch_of(b.shape), matmul.batch);
+  walk(matmul.batch, {a_strides, b_strides}, {0, 0}, [&](const std::vector<int64_t>& at) {
+    const double *left = a.data.data() + at[0] * m * k, *right = b.data.data() + at[1] * k * n;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = has_input(inputs, 2) ? inputs[2]->data[static_cast<size_t>(j)] : 0;
+        for (int64_t l = 0; l < k; ++l)
+          sum += left[matmul.transpose_a ? l * m + i : i * k + l] * right[matmul.transpose_b ? j * k + l : l * n + j];
+        *out++ = sum;
+      }
+  });
+  outputs = reference_behind(node, std::move(raw), inputs);
+}
+
+double flops(const Node& node, const std::vector<TensorType>& inputs, const std::vector<TensorType>& outputs) {
+  const double elements = static_cast<double>(element_count(outputs[0].shape));
+  const double k = static_cast<double>(matmul_of(node, inputs[0].shape, inputs[1].shape).k);
+  return elements * (2 * k + static_cast<double>(node.body.size()));
+}
+
+}  // namespace
+
+Matmul matmul_of(const Node& node, const Shape& a, const Shape& b) {
+  if (a.size() < 2 || b.size() < 2)
+    fail(ErrorCode::InvalidGraph, node.op, "operands are ", to_string(a), " and ", to_string(b),
+         ", expected two axes or more each");
+  Matmul matmul;
+  matmul.transpose_a = flag(node, "transpose_a");
+  matmul.transpose_b = flag(node, "transpose_b");
+  const int64_t a_rows = a[a.size() - 2], a_columns = a.back(), b_rows = b[b.size() - 2], b_columns = b.back();
+  matmul.m = matmul.transpose_a ? a_columns : a_rows;
+  matmul.k = matmul.transpose_a ? a_rows : a_columns;
+  matmul.n = matmul.transpose_b ? b_rows : b_columns;
+  const int64_t b_inner = matmul.transpose_b ? b_columns : b_rows;
+  if (matmul.k != b_inner)
+    fail(ErrorCode::InvalidGraph, node.op, "operands are ", to_string(a), " and ", to_string(b), ": sums go over ",
+         matmul.k, " elements of a and ", b_inner, " of b, expected as many");
+  matmul.batch = broadcast(node, batch_of(a), batch_of(b));
+  return matmul;
+}
+
+const OpDef kMatmul = {
+    .name = "matmul",
+    .infer = infer,
+    .reference = reference,
+    .takes_body = [](const Node&) { return true; },
+    .own_inputs = 3,
+    .flops = flops,
+};
+
+}  // namespace gyrus

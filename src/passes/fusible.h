@@ -1,0 +1,10 @@
+#pragma once
+#include "graph/op.h"
+
+namespace gyrus {
+
+// An elementwise node that may become steps of another one: all its values are floats, so that its steps share one
+// arithmetic type with their neighbours, it does not round (a cast does), and it has one result.
+bool is_fusible(const Graph& graph, const Node& node);
+
+}  // namespace gyrus
