@@ -98,7 +98,7 @@ void check_dispatch(const Plan& plan, const Dispatch& dispatch, const std::strin
   }
   for (uint32_t groups : dispatch.groups)
     if (groups == 0) invalid(subject, "a group count of 0");
-  if (!(dispatch.flops >= 0) || !(dispatch.bytes >= 0)) invalid(subject, "a cost that is no number of at least 0");
+  if (!(dispatch.flops >= 0) || !(dispatch.bytes >= 0)) invalid(subject, "a cost below 0 or no number");
   check_aliases(plan, dispatch, subject);
 }
 

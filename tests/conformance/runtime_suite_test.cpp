@@ -99,7 +99,7 @@ class Play {
     else if (step.contains("run"))
       run(step);
     else if (step.contains("read"))
-      expect_values(memory(step).read(text("read"), range_of(step)), step.at("gives"));
+      read(step);
     else if (step.contains("write"))
       write(step);
     else if (step.contains("reset") && step["reset"].is_array())
@@ -179,6 +179,11 @@ class Play {
       ASSERT_EQ(result.outputs.count(name), 1u);
       expect_values(result.outputs.at(name), values);
     }
+  }
+
+  void read(const Json& step) {
+    const Tensor found = memory(step).read(step.at("read").get<std::string>(), range_of(step));
+    expect_values(found, step.at("gives"));
   }
 
   void write(const Json& step) {
