@@ -65,6 +65,17 @@ void lower_packed(Lowering& lowering, const Node& node, const Node& fused) {
   emit_packed_map(lowering, spec);
 }
 
+// The state among the operands that the node updates, where it is read at the result's own elements alone.
+StoragePtr updated_state(Lowering& lowering, const Node& node, const MapSpec& spec) {
+  StoragePtr state;
+  for (ValueId id : node.inputs)
+    if (lowering.may_update(id) && lowering.graph().type(id).dtype == lowering.graph().type(node.outputs[0]).dtype)
+      state = lowering.storage(id);
+  for (const MapOperand& operand : spec.operands)
+    if (operand.storage == state && !(operand.index.empty() && operand.valid.empty())) return nullptr;
+  return state;
+}
+
 void lower_plain(Lowering& lowering, const Node& node, const Node& fused) {
   const Graph& graph = lowering.graph();
   const TensorType& type = graph.type(node.outputs[0]);
@@ -94,7 +105,9 @@ void lower_plain(Lowering& lowering, const Node& node, const Node& fused) {
   spec.statements = body.statements;
   spec.result = body.result();
   spec.flops_per_element = static_cast<double>(fused.body.size());
-  spec.out = lowering.make_storage(node.outputs[0], node);
+  const StoragePtr updated = updated_state(lowering, node, spec);
+  if (updated) lowering.set_storage(node.outputs[0], updated);
+  spec.out = updated ? updated : lowering.make_storage(node.outputs[0], node);
   emit_map(lowering, spec);
 }
 

@@ -18,12 +18,12 @@ struct Bound {
 };
 
 // The function that reads element i of operand k, whatever its dtype.
-std::string read_function(size_t k, const Storage& s, bool checked) {
+std::string read_function(size_t k, const std::string& array, const Storage& s, bool checked) {
   std::string text = cat("fn read", k, "(i: u32) -> ", scalar_type(s.dtype), " {\n");
   if (checked)
     text += cat("  if (i - P.in", k, "_begin >= P.in", k, "_count) {\n    covered = false;\n    return ",
                 scalar_type(s.dtype), "(0);\n  }\n");
-  return text + cat("  let at = i + P.in", k, "_shift;\n  return ", element_text(s, cat("in", k), "at"), ";\n}\n");
+  return text + cat("  let at = i + P.", array, "_shift;\n  return ", element_text(s, array, "at"), ";\n}\n");
 }
 
 std::string coordinates(size_t rank) {
@@ -77,12 +77,19 @@ class MapEmitter {
   }
 
  private:
+  // The operand is where the result goes: a thread reads its word before it writes it.
+  bool in_place(size_t k) const { return spec_.operands[k].storage == spec_.out; }
+
   // Binds operand k for the result's range [begin, end) and goes on to the next; all bound, it dispatches.
   void bind(size_t k, uint64_t begin, uint64_t end) {
     if (k == spec_.operands.size()) return emit(begin, end);
     const MapOperand& operand = spec_.operands[k];
     const Storage& source = *operand.storage;
     const Limits& limits = lowering_.limits();
+    if (in_place(k)) {
+      bound_[k] = {out_, false};
+      return bind(k + 1, begin, end);
+    }
     if (operand.index.empty() && operand.valid.empty()) {
       // The same element: the range of the result is narrowed to what each window holds.
       for (const Window& window : windows(source, begin, end - begin, limits)) {
@@ -116,14 +123,17 @@ class MapEmitter {
     for (size_t i = 0; i < bound_.size(); ++i) {
       const Storage& source = *spec_.operands[i].storage;
       const Window& window = bound_[i].window;
-      k.read(cat("in", i), source, window);
+      const std::string array = in_place(i) ? "out" : cat("in", i);
+      if (!in_place(i)) k.read(array, source, window);
       k.param(cat("in", i, "_begin"), window.first).param(cat("in", i, "_count"), window.count);
-      functions += read_function(i, source, bound_[i].checked);
+      functions += read_function(i, array, source, bound_[i].checked);
       cost.bytes += static_cast<double>(std::min(window.count, end - begin) * source.unit_bytes());
     }
     k.write("out", *spec_.out, out_);
-    if (spec_.reports_index) k.reports(ReportKind::Index);
-    else if (is_float(spec_.out->dtype)) k.checks_stored();
+    if (spec_.reports_index)
+      k.reports(ReportKind::Index);
+    else if (is_float(spec_.out->dtype))
+      k.checks_stored();
     k.text("functions", functions + element_function(spec_)).constant("per_word", words_per);
     k.text("insert", insert_element(*spec_.out, k.stored(*spec_.out, "value"))).text("T", "f32");
     k.text("title", spec_.name);

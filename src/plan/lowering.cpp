@@ -85,6 +85,10 @@ StoragePtr Lowering::storage(ValueId id) {
   return storage_[id];
 }
 
+bool Lowering::may_update(ValueId from) const {
+  return storage_.at(from) && fixed_.count(storage_.at(from).get()) && may_overwrite(from);
+}
+
 bool Lowering::may_overwrite(ValueId from) const {
   const StoragePtr& storage = storage_.at(from);
   if (!storage) return false;

@@ -38,6 +38,8 @@ class Lowering {
   // The storage of `from` may hold the result of the node at hand: nothing reads it later. That of a state may only hold
   // what the state becomes.
   bool may_overwrite(ValueId from) const;
+  // The same where that is the storage of a state, which the node updates.
+  bool may_update(ValueId from) const;
   void set_position(size_t node) { position_ = node; }
 
   // A constant laid down as uniform words.

@@ -26,6 +26,31 @@ Plan planned(const Graph& graph, const Limits& limits = {}) {
 
 uint32_t buffer_of(const PlanPort& port) { return port.pieces.at(0).range.buffer; }
 
+TEST(PlanStates, ElementwiseUpdatesAreInPlace) {
+  Graph graph;
+  const ValueId w = state(graph, "w");
+  const ValueId rate = graph.add_argument("rate", DType::F32, 0, 1);
+  const ValueId x = graph.add_input("x", {DType::F32, kShape});
+  graph.update(w, graph.add("add", {w, graph.add("mul", {x, rate})}));
+  const Plan plan = planned(graph);
+  EXPECT_EQ(copies(plan), 0u);
+  uint64_t bytes = 0;  // all but parameters: w, x and rate, and no scratch
+  for (const PlanBuffer& buffer : plan.buffers) bytes += buffer.kind == BufferKind::Params ? 0 : buffer.size;
+  EXPECT_EQ(bytes, 2 * 480u + 4);
+}
+
+TEST(PlanStates, AStateReadAtOtherElementsIsNotUpdatedInPlace) {
+  Graph graph;
+  const ValueId w = graph.add_state("w", {DType::F32, {4, 4}});
+  const ValueId row = graph.add("reshape", {w}, {{"shape", std::vector<int64_t>{1, 4, 4}}});
+  const ValueId column = graph.add("reshape", {w}, {{"shape", std::vector<int64_t>{4, 1, 4}}});
+  const ValueId all = graph.add("mul", {row, column});
+  const ValueId some =
+      graph.add("slice", {all}, {{"starts", std::vector<int64_t>{0, 0, 0}}, {"ends", std::vector<int64_t>{1, 4, 4}}});
+  graph.update(w, graph.add("reshape", {some}, {{"shape", std::vector<int64_t>{4, 4}}}));
+  EXPECT_EQ(copies(planned(graph)), 1u);
+}
+
 TEST(PlanStates, ArgumentsShareOneBuffer) {
   Graph graph;
   const ValueId rate = graph.add_argument("rate", DType::F32, 0, 1);
