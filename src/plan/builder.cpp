@@ -236,13 +236,14 @@ MemoryAssignment assign_memory(const std::vector<MemoryRequest>& requests) {
   return result;
 }
 
-Plan PlanBuilder::finish() {
+Plan PlanBuilder::finish(bool share_memory) {
   std::vector<MemoryRequest> requests;
   std::vector<uint32_t> requested;  // buffer of each request
   for (uint32_t b = 0; b < plan_.buffers.size(); ++b) {
     const bool used = lifetimes_[b].last >= 0 || lifetimes_[b].first < 0;
     if (plan_.buffers[b].kind != BufferKind::Storage || !used) continue;
-    requests.push_back({plan_.buffers[b].size, lifetimes_[b].first, std::max(lifetimes_[b].last, lifetimes_[b].first)});
+    const Lifetime whole{-1, INT64_MAX}, life = share_memory ? lifetimes_[b] : whole;
+    requests.push_back({plan_.buffers[b].size, life.first, std::max(life.last, life.first)});
     requested.push_back(b);
   }
   const MemoryAssignment memory = assign_memory(requests);

@@ -58,8 +58,8 @@ class PlanBuilder {
   void keep_from_start(const Storage& storage) { mark(storage, true); }
   void keep_to_end(const Storage& storage) { mark(storage, false); }
 
-  // Buffers with disjoint lifetimes share memory; the result has its final buffer numbers.
-  Plan finish();
+  // Buffers with disjoint lifetimes share memory, unless told not to; the result has its final buffer numbers.
+  Plan finish(bool share_memory = true);
   // Maps a buffer number given by add_buffer to its number in the finished plan.
   uint32_t final_buffer(uint32_t buffer) const { return final_.at(buffer); }
 

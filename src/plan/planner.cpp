@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/limits.h"
 #include "graph/op.h"
 #include "plan/lowerings.h"
 #include "plan/ports.h"
@@ -10,15 +11,20 @@
 namespace gyrus {
 namespace {
 
+// The largest alignment that offsets have whose bits are joined here; the specification's where all are 0.
+uint32_t alignment_of(uint64_t offsets) {
+  const uint64_t lowest = offsets & (~offsets + 1);
+  return offsets == 0 ? default_limits().min_storage_buffer_offset_alignment
+                      : static_cast<uint32_t>(std::min(lowest, uint64_t{1} << 31));
+}
+
 // The least limits under which the plan is valid.
-Limits needs_of(const Plan& plan, const Limits& limits) {
+Limits needs_of(const Plan& plan) {
   Limits needs;
   needs.max_buffer_size = needs.max_storage_buffer_binding_size = needs.max_uniform_buffer_binding_size = 0;
   needs.max_storage_buffers_per_shader_stage = needs.max_compute_workgroups_per_dimension = 0;
   needs.max_compute_invocations_per_workgroup = needs.max_compute_workgroup_size_x = 0;
-  needs.max_compute_workgroup_size_y = needs.max_compute_workgroup_size_z = 1;
-  needs.min_storage_buffer_offset_alignment = limits.min_storage_buffer_offset_alignment;
-  needs.min_uniform_buffer_offset_alignment = limits.min_uniform_buffer_offset_alignment;
+  needs.max_compute_workgroup_size_y = needs.max_compute_workgroup_size_z = 0;
   needs.max_compute_workgroup_storage_size = 0;
   for (const PlanBuffer& buffer : plan.buffers) needs.max_buffer_size = std::max(needs.max_buffer_size, buffer.size);
   for (const PlanKernel& kernel : plan.kernels) {
@@ -29,21 +35,26 @@ Limits needs_of(const Plan& plan, const Limits& limits) {
     needs.max_compute_invocations_per_workgroup =
         std::max(needs.max_compute_invocations_per_workgroup, kernel.workgroup_size[0]);
     needs.max_compute_workgroup_size_x = std::max(needs.max_compute_workgroup_size_x, kernel.workgroup_size[0]);
+    needs.max_compute_workgroup_size_y = std::max(needs.max_compute_workgroup_size_y, kernel.workgroup_size[1]);
+    needs.max_compute_workgroup_size_z = std::max(needs.max_compute_workgroup_size_z, kernel.workgroup_size[2]);
     needs.max_compute_workgroup_storage_size =
         std::max(needs.max_compute_workgroup_storage_size, kernel.workgroup_bytes);
   }
+  uint64_t storage_offsets = 0, uniform_offsets = 0;  // all of them together: their lowest bit is the alignment
   for (const Step& step : plan.steps) {
     const auto* dispatch = std::get_if<Dispatch>(&step);
     if (!dispatch) continue;
     for (uint32_t count : dispatch->groups)
       needs.max_compute_workgroups_per_dimension = std::max(needs.max_compute_workgroups_per_dimension, count);
     for (size_t b = 0; b < dispatch->bindings.size(); ++b) {
-      uint64_t& most = plan.kernels[dispatch->kernel].bindings[b] == BindingKind::Uniform
-                           ? needs.max_uniform_buffer_binding_size
-                           : needs.max_storage_buffer_binding_size;
+      const bool uniform = plan.kernels[dispatch->kernel].bindings[b] == BindingKind::Uniform;
+      uint64_t& most = uniform ? needs.max_uniform_buffer_binding_size : needs.max_storage_buffer_binding_size;
       most = std::max(most, dispatch->bindings[b].size);
+      (uniform ? uniform_offsets : storage_offsets) |= dispatch->bindings[b].offset;
     }
   }
+  needs.min_storage_buffer_offset_alignment = alignment_of(storage_offsets);
+  needs.min_uniform_buffer_offset_alignment = alignment_of(uniform_offsets);
   return needs;
 }
 
@@ -65,13 +76,13 @@ Plan make_plan(const Graph& given, const Limits& limits, const PlanOptions& opti
     lowering_of(graph.nodes()[n]).lower(lowering, graph.nodes()[n]);
   }
   ports.lay_results();
-  Plan plan = lowering.builder().finish();
+  Plan plan = lowering.builder().finish(options.share_memory);
   ports.finish(plan);
   plan.precision = "f32";
   for (const Node& node : graph.nodes())
     for (ValueId id : node.outputs)
       if (graph.type(id).layout == Layout::Packed && graph.type(id).dtype == DType::F16) plan.precision = "f16";
-  plan.needs = needs_of(plan, limits);
+  plan.needs = needs_of(plan);
   return plan;
 }
 

@@ -1,6 +1,7 @@
 // The seven brain models on three real crops against float64 references, under every kind of limits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -55,20 +56,26 @@ class Crops : public testing::TestWithParam<std::tuple<std::string, std::string>
                {"shift", Tensor::from_floats({1}, {static_cast<float>(-lo / (hi - lo))})}};
   }
 
-  Tensor run(const Limits& limits, Precision precision, NetworkOutput output) {
-    NetworkOptions options;
-    options.input = DType::U8;
-    options.output = output;
-    const Plan plan = make_plan(optimize(network_graph(model_, spatial_, options), precision), limits, software_options());
-    check(plan, limits);
-    Executor executor(test_device(), plan);
-    EXPECT_EQ(executor.allocated_bytes(), plan.peak_bytes());
+  Plan plan(const Limits& limits, Precision precision, NetworkOutput output, const PlanOptions& options) const {
+    NetworkOptions network;
+    network.input = DType::U8;
+    network.output = output;
+    return make_plan(optimize(network_graph(model_, spatial_, network), precision), limits, options);
+  }
+
+  Tensor run(const Limits& limits, Precision precision, NetworkOutput output,
+             const PlanOptions& options = software_options()) {
+    const Plan made = plan(limits, precision, output, options);
+    check(made, limits);
+    Executor executor(test_device(), made);
+    EXPECT_EQ(executor.allocated_bytes(), made.peak_bytes());
     RunResult result = executor.run(inputs_);
     return std::move(result.outputs.begin()->second);
   }
 
   int64_t different(const Tensor& labels) const {
-    const auto want = to_z_fastest(read_bytes(data_ / "reference/crops" / ("labels_" + model_name_ + "_" + crop_ + ".u8")), spatial_);
+    const auto want =
+        to_z_fastest(read_bytes(data_ / "reference/crops" / ("labels_" + model_name_ + "_" + crop_ + ".u8")), spatial_);
     int64_t count = 0;
     for (int64_t i = 0; i < labels.size(); ++i) count += labels.as<uint8_t>()[i] != want[i];
     return count;
@@ -92,7 +99,8 @@ TEST_P(Crops, LabelsWithinMargins) {
   if (!run_everything() && crop_ != "crop48") GTEST_SKIP() << "set GYRUS_TEST_FULL=1 to run every crop";
   const int64_t f32 = different(run(test_device().limits(), Precision::F32, NetworkOutput::Labels));
   EXPECT_LE(f32, margin("0.001"));
-  std::printf("%s %s: f32 %ld of %ld\n", model_name_.c_str(), crop_.c_str(), static_cast<long>(f32), static_cast<long>(margin("0.001")));
+  std::printf("%s %s: f32 %ld of %ld\n", model_name_.c_str(), crop_.c_str(), static_cast<long>(f32),
+              static_cast<long>(margin("0.001")));
 }
 
 TEST_P(Crops, LabelsWithinMarginsUnderEveryLimit) {
@@ -110,8 +118,26 @@ TEST_P(Crops, LabelsWithinMarginsUnderEveryLimit) {
   EXPECT_LE(f16, margin("0.01"));
   EXPECT_LE(different(by_default), margin("0.001"));
   EXPECT_LE(tiny, margin("0.001"));
-  std::printf("%s %s: f32 %ld f16 %ld tiny %ld of %ld, %ld\n", model_name_.c_str(), crop_.c_str(), static_cast<long>(f32),
-              static_cast<long>(f16), static_cast<long>(tiny), static_cast<long>(margin("0.001")), static_cast<long>(margin("0.01")));
+  std::printf("%s %s: f32 %ld f16 %ld tiny %ld of %ld, %ld\n", model_name_.c_str(), crop_.c_str(),
+              static_cast<long>(f32), static_cast<long>(f16), static_cast<long>(tiny),
+              static_cast<long>(margin("0.001")), static_cast<long>(margin("0.01")));
+}
+
+// The kernels that a GPU gets, with Winograd and staged weights, on whatever adapter there is.
+TEST_P(Crops, LabelsWithinMarginsWithTheKernelsOfAGpu) {
+  if (!run_everything() && (crop_ != "crop48" || model_name_ != "model5_gw_ae"))
+    GTEST_SKIP() << "set GYRUS_TEST_FULL=1 to run every model and crop";
+  const Limits adapter = test_device().limits();
+  const Plan made = plan(adapter, Precision::F32, NetworkOutput::Labels, {});
+  const auto winograd = [](const PlanKernel& k) { return k.name.find("winograd") != std::string::npos; };
+  EXPECT_TRUE(std::any_of(made.kernels.begin(), made.kernels.end(), winograd));
+  const int64_t f32 = different(run(adapter, Precision::F32, NetworkOutput::Labels, {}));
+  const int64_t f16 = different(run(adapter, Precision::F16, NetworkOutput::Labels, {}));
+  EXPECT_LE(f32, margin("0.001"));
+  EXPECT_LE(f16, margin("0.01"));
+  std::printf("%s %s, kernels of a GPU: f32 %ld f16 %ld of %ld, %ld\n", model_name_.c_str(), crop_.c_str(),
+              static_cast<long>(f32), static_cast<long>(f16), static_cast<long>(margin("0.001")),
+              static_cast<long>(margin("0.01")));
 }
 
 TEST_P(Crops, LogitsMatch) {
@@ -127,7 +153,8 @@ TEST_P(Crops, LogitsMatch) {
   double error = 0;
   double power = 0;
   for (int64_t c = 0; c < model_.classes; ++c) {
-    const auto map = to_z_fastest(std::vector<float>(want.begin() + c * voxels, want.begin() + (c + 1) * voxels), spatial_);
+    const auto map =
+        to_z_fastest(std::vector<float>(want.begin() + c * voxels, want.begin() + (c + 1) * voxels), spatial_);
     for (int64_t v = 0; v < voxels; ++v) {
       const double difference = got.as<float>()[c * voxels + v] - map[v];
       error += difference * difference;

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -77,15 +79,18 @@ struct Comparison {
   double logits = 0;   // greatest difference from the base's
 };
 
-// The candidates that differ from the base on one axis, as tune() meets them: software adapters compile for seconds.
+// The two extreme shapes, the smallest without staged weights and the largest with them: software adapters compile for
+// seconds. Where everything is tested, all that differ from the base on one axis.
 std::vector<ConvTuning> some_candidates(const ConvTuning& base) {
+  const std::vector<ConvTuning> all = tuning_candidates(base);
   std::vector<ConvTuning> shapes;
-  for (const ConvTuning& shape : tuning_candidates(base)) {
+  for (const ConvTuning& shape : all) {
     const int changed = (shape.workgroup != base.workgroup) + (shape.registers != base.registers) +
                         (shape.quads != base.quads) + (shape.stage_weights != base.stage_weights);
     if (changed == 1) shapes.push_back(shape);
   }
-  return shapes;
+  if (std::getenv("GYRUS_TEST_FULL")) return shapes;
+  return {all.front(), all.back()};
 }
 
 Comparison compare_candidates(const Graph& graph, const PlanOptions& base) {
@@ -118,7 +123,7 @@ TEST(Tuning, ConvolutionsAreTheSameToTheBit) {
   for (const PlanOptions& base : {software_options(), PlanOptions{}}) {
     SCOPED_TRACE(to_string(base.conv));
     const Comparison c = compare_candidates(network(false), base);
-    EXPECT_GT(c.plans, 2);
+    EXPECT_GE(c.plans, 2);
     EXPECT_EQ(c.labels, 0);
     EXPECT_EQ(c.logits, 0);
   }
@@ -128,7 +133,7 @@ TEST(Tuning, ConvolutionsAreTheSameToTheBit) {
 TEST(Tuning, LabelsAreTheSame) {
   constexpr double kLastBits = 2e-5;  // logits are of the order of 1
   const Comparison c = compare_candidates(network(true), PlanOptions{});
-  EXPECT_GT(c.plans, 2);
+  EXPECT_GE(c.plans, 2);
   EXPECT_EQ(c.labels, 0);
   EXPECT_LT(c.logits, kLastBits);
   RecordProperty("greatest_difference", cat(c.logits));
@@ -194,16 +199,19 @@ TEST_F(TuningCache, MeasuresOnTheDevice) {
   TuneOptions options;
   options.repeats = 1;
   options.budget_seconds = 1000;
-  int seen = 0;
-  options.observer = [&](const ConvTuning&, double ms) {
+  std::vector<std::pair<ConvTuning, double>> seen;
+  options.observer = [&](const ConvTuning& shape, double ms) {
     EXPECT_GT(ms, 0);
-    ++seen;
+    seen.emplace_back(shape, ms);
   };
   const TuneResult all = tune(test_device(), graph, limits, software_options(), options);
   EXPECT_TRUE(all.complete);
-  EXPECT_EQ(all.tried, seen);
-  EXPECT_GE(seen, 6);
-  EXPECT_LE(all.best_ms, all.base_ms);
+  EXPECT_EQ(all.tried, static_cast<int>(seen.size()));
+  EXPECT_GE(seen.size(), 6u);
+  EXPECT_EQ(seen.front(), std::pair(software_options().conv, all.base_ms));
+  EXPECT_NE(std::find(seen.begin(), seen.end(), std::pair(all.best, all.best_ms)), seen.end());
+  // Nothing that was measured is faster than what was chosen, but for 2 %, which is noise to the tuner.
+  for (const auto& [shape, ms] : seen) EXPECT_GT(ms, 0.97 * all.best_ms) << to_string(shape);
   options.budget_seconds = 0;
   const TuneResult none = tune(test_device(), graph, limits, software_options(), options);
   EXPECT_FALSE(none.complete);

@@ -17,16 +17,31 @@ struct OpSetting {
   Limits limits;
   Precision precision;
   PlanOptions options;
+  bool browser = false;  // on a device that was opened with the default limits and nothing else
 };
 
-// Kernels for a GPU stage weights behind barriers, those for a CPU do not: both shapes run on whatever adapter there
-// is.
+// Kernels for a GPU stage weights behind barriers and transform them (Winograd), those for a CPU do neither: both kinds
+// run on whatever adapter there is.
 inline std::vector<OpSetting> op_settings(const Limits& adapter) {
   return {{"adapter", adapter, Precision::F32, software_options()},
-          {"default", intersect(default_limits(), adapter), Precision::F32, {}},
+          {"f16", adapter, Precision::F16, software_options()},
           {"tiny", tiny_limits(), Precision::F32, software_options()},
-          {"tiny-f16", tiny_limits(), Precision::F16, {}},
-          {"f16", adapter, Precision::F16, software_options()}};
+          {"tiny-f16", tiny_limits(), Precision::F16, software_options()},
+          {"browser", default_limits(), Precision::F32, {}, true},
+          {"gpu", adapter, Precision::F32, {}},
+          {"gpu-f16", adapter, Precision::F16, {}},
+          {"gpu-tiny", tiny_limits(), Precision::F32, {}},
+          {"gpu-tiny-f16", tiny_limits(), Precision::F16, {}}};
+}
+
+// A software driver compiles a kernel with staged weights for seconds. Unless everything is asked for, each of these
+// settings takes every so many of the cases that have such kernels, others than the settings beside it.
+inline bool left_for_everything(const OpSetting& setting, size_t index) {
+  const std::string name = setting.name;
+  if (name == "browser") return index % 3 != 0;
+  if (name == "gpu") return index % 6 != 1;
+  if (name == "gpu-f16") return index % 6 != 4;
+  return name == "gpu-tiny" || name == "gpu-tiny-f16";
 }
 
 inline Plan op_plan(const OpCase& c, const Graph& graph, const OpSetting& setting) {
@@ -49,6 +64,17 @@ inline double most_nmse(const OpCase& c, const OpSetting& setting, DType dtype) 
   const double ratio = c.fill == Fill::Normal && c.hi > 0 ? std::abs(c.lo) / c.hi : 0;
   const double error = ratio * std::ldexp(1.0, halves ? -12 : -24);
   return (halves ? kF16Nmse : kF32Nmse) + error * error;
+}
+
+// No single element may be further off than this share of the largest: it would be wrong, not rounded, and drown in the
+// sum of squares over half a million others.
+constexpr double kF32Largest = 1e-5;
+constexpr double kF16Largest = 1e-2;
+
+inline double most_largest(const OpCase& c, const OpSetting& setting, DType dtype) {
+  const bool halves = setting.precision == Precision::F16 || dtype == DType::F16;
+  if (c.exact && !halves) return 0;
+  return (halves ? kF16Largest : kF32Largest) + 8 * std::sqrt(most_nmse(c, setting, dtype));
 }
 
 // How many elements of an output of integers (labels) may differ: where two candidates are within rounding.

@@ -14,7 +14,8 @@ namespace gyrus::test {
 // GYRUS_TEST_DATA points.
 inline std::filesystem::path test_data() {
   const char* named = std::getenv("GYRUS_TEST_DATA");
-  const std::filesystem::path path = named ? std::filesystem::path(named) : std::filesystem::path(GYRUS_SOURCE_DIR) / "../shared/data";
+  const std::filesystem::path path =
+      named ? std::filesystem::path(named) : std::filesystem::path(GYRUS_SOURCE_DIR) / "../shared/data";
   return std::filesystem::exists(path / "README.md") ? path : std::filesystem::path();
 }
 

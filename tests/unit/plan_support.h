@@ -71,6 +71,29 @@ inline void expect_sound(const Plan& plan, const Limits& limits) {
   ASSERT_NO_THROW(check(plan, plan.needs));
 }
 
+// With any limit that the plan uses one unit tighter (alignments: doubled) it no longer fits.
+inline void expect_least(const Plan& plan) {
+  uint64_t storage_offsets = 0, uniform_offsets = 0;
+  for (const Step& step : plan.steps)
+    if (const auto* dispatch = std::get_if<Dispatch>(&step))
+      for (size_t b = 0; b < dispatch->bindings.size(); ++b)
+        (plan.kernels[dispatch->kernel].bindings[b] == BindingKind::Uniform ? uniform_offsets : storage_offsets) |=
+            dispatch->bindings[b].offset;
+  Limits tight = plan.needs;
+  visit_limits(tight, [&](const std::string& name, auto& limit) {
+    const auto needed = limit;
+    if (name == "minStorageBufferOffsetAlignment" || name == "minUniformBufferOffsetAlignment") {
+      if ((name[3] == 'S' ? storage_offsets : uniform_offsets) == 0) return;
+      limit *= 2;
+    } else {
+      if (needed == 0) return;
+      --limit;
+    }
+    EXPECT_THROW(check(plan, tight), Error) << name << " " << needed;
+    limit = needed;
+  });
+}
+
 inline void expect_round_trip(const Plan& plan) {
   const std::string json = to_json(plan);
   ASSERT_EQ(to_json(parse_plan(json, plan.weights)), json);

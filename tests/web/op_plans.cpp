@@ -100,7 +100,7 @@ int run(int argc, char** argv) {
   for (const OpSetting& setting : op_settings(parse_limits(argv[1])))
     if (wanted.count(setting.name)) settings.push_back(setting);
   if (settings.size() != wanted.size()) {
-    std::fprintf(stderr, "op_plans: an unknown setting; there are adapter, default, tiny, tiny-f16, f16\n");
+    std::fprintf(stderr, "op_plans: an unknown setting; the table of op_settings has the names\n");
     return 2;
   }
   std::set<std::string> seen;
