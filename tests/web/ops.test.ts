@@ -12,7 +12,7 @@ import { toNumbers } from "./support/tensors.js";
 
 // A software driver takes minutes to compile them all, and kernels are proven by the native test: by default only plans
 // that ask for something new of the executor, in turn under the adapter's limits and in halves under tiny ones.
-const settings = everything ? ["adapter", "default", "tiny", "tiny-f16", "f16"] : ["--each-once", "adapter", "tiny-f16"];
+const settings = everything ? ["adapter", "browser", "tiny", "tiny-f16", "f16"] : ["--each-once", "adapter", "tiny-f16"];
 
 type Range = [number, number]; // offset and size in the bytes behind a line
 type Bound = { nmse: number } | { different: number };
