@@ -24,6 +24,12 @@ every_machine_has='/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|ld-li
 ldd "${programs[@]}" | awk '$2 == "=>" && $3 ~ /^\// {print $3} $1 ~ /^\/.*ld-linux/ {print $1}' | sort -u |
   { if [ -n "$own_libc" ]; then cat; else grep -Ev "$every_machine_has"; fi; } |
   while read -r library; do cp -L "$library" "$lib"; done
+# The rest of the C library, which the machine's driver asks for: its own parts would not fit this one.
+if [ -n "$own_libc" ]; then
+  for part in libdl.so.2 libpthread.so.0 librt.so.1; do
+    cp -L "$(ldconfig -p | awk -v part="$part" '$1 == part && /x86-64/ {print $NF; exit}')" "$lib"
+  done
+fi
 # Dawn loads the Vulkan loader at run time by this name.
 loader=$(ldconfig -p 2>/dev/null | awk '/libvulkan\.so\.1 / && !found++ {print $NF}')
 [ -n "$loader" ] || { echo "bundle: libvulkan.so.1 is not installed" >&2; exit 1; }
