@@ -20,6 +20,7 @@
 #endif
 
 #include "core/error.h"
+#include "core/limits.h"
 #include "runtime/webgpu_dates.h"
 
 namespace gyrus {
@@ -301,21 +302,46 @@ Handle<WGPUInstance> create_instance() {
   return instance;
 }
 
+namespace {
+
+// Calls visit(name, member of the API's struct, members…) for every limit that plans depend on.
+template <class Gpu, class Visit, class... L>
+void visit_gpu_limits(Visit&& visit, Gpu& gpu, L&... limits) {
+  visit("maxBufferSize", gpu.maxBufferSize, limits.max_buffer_size...);
+  visit("maxStorageBufferBindingSize", gpu.maxStorageBufferBindingSize, limits.max_storage_buffer_binding_size...);
+  visit("maxUniformBufferBindingSize", gpu.maxUniformBufferBindingSize, limits.max_uniform_buffer_binding_size...);
+  visit("maxStorageBuffersPerShaderStage", gpu.maxStorageBuffersPerShaderStage,
+        limits.max_storage_buffers_per_shader_stage...);
+  visit("minStorageBufferOffsetAlignment", gpu.minStorageBufferOffsetAlignment,
+        limits.min_storage_buffer_offset_alignment...);
+  visit("minUniformBufferOffsetAlignment", gpu.minUniformBufferOffsetAlignment,
+        limits.min_uniform_buffer_offset_alignment...);
+  visit("maxComputeWorkgroupsPerDimension", gpu.maxComputeWorkgroupsPerDimension,
+        limits.max_compute_workgroups_per_dimension...);
+  visit("maxComputeInvocationsPerWorkgroup", gpu.maxComputeInvocationsPerWorkgroup,
+        limits.max_compute_invocations_per_workgroup...);
+  visit("maxComputeWorkgroupSizeX", gpu.maxComputeWorkgroupSizeX, limits.max_compute_workgroup_size_x...);
+  visit("maxComputeWorkgroupSizeY", gpu.maxComputeWorkgroupSizeY, limits.max_compute_workgroup_size_y...);
+  visit("maxComputeWorkgroupSizeZ", gpu.maxComputeWorkgroupSizeZ, limits.max_compute_workgroup_size_z...);
+  visit("maxComputeWorkgroupStorageSize", gpu.maxComputeWorkgroupStorageSize,
+        limits.max_compute_workgroup_storage_size...);
+}
+
+}  // namespace
+
 Limits to_limits(const WGPULimits& limits) {
   Limits l;
-  l.max_buffer_size = limits.maxBufferSize;
-  l.max_storage_buffer_binding_size = limits.maxStorageBufferBindingSize;
-  l.max_uniform_buffer_binding_size = limits.maxUniformBufferBindingSize;
-  l.max_storage_buffers_per_shader_stage = limits.maxStorageBuffersPerShaderStage;
-  l.min_storage_buffer_offset_alignment = limits.minStorageBufferOffsetAlignment;
-  l.min_uniform_buffer_offset_alignment = limits.minUniformBufferOffsetAlignment;
-  l.max_compute_workgroups_per_dimension = limits.maxComputeWorkgroupsPerDimension;
-  l.max_compute_invocations_per_workgroup = limits.maxComputeInvocationsPerWorkgroup;
-  l.max_compute_workgroup_size_x = limits.maxComputeWorkgroupSizeX;
-  l.max_compute_workgroup_size_y = limits.maxComputeWorkgroupSizeY;
-  l.max_compute_workgroup_size_z = limits.maxComputeWorkgroupSizeZ;
-  l.max_compute_workgroup_storage_size = limits.maxComputeWorkgroupStorageSize;
+  visit_gpu_limits([](const char*, auto given, auto& limit) { limit = given; }, limits, l);
   return l;
+}
+
+void set_required(const Limits& needs, WGPULimits& limits) {
+  const Limits usual = default_limits();
+  visit_gpu_limits(
+      [](const char* name, auto& asked, auto need, auto base) {
+        if (asks_more(name, need, base)) asked = need;
+      },
+      limits, needs, usual);
 }
 
 void wait(WGPUInstance instance, WGPUFuture future) {

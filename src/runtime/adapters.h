@@ -38,6 +38,8 @@ AdapterInfo choose_from(const std::vector<AdapterInfo>& adapters, const std::str
 
 Handle<WGPUInstance> create_instance();
 Limits to_limits(const WGPULimits& limits);
+// Puts what `needs` asks for beyond what every device has; the rest stays as it is.
+void set_required(const Limits& needs, WGPULimits& limits);
 
 // Blocks until the future is completed, without spinning.
 void wait(WGPUInstance instance, WGPUFuture future);

@@ -80,39 +80,6 @@ WGPULimits no_limits() {
   return limits;
 }
 
-// Asks for `needs` where it is better than what every device has.
-WGPULimits required_limits(const Limits& needs) {
-  const Limits usual = default_limits();
-  WGPULimits limits = no_limits();
-  const auto most = [](auto& field, auto need, auto base) {
-    if (need > base) field = need;
-  };
-  const auto least = [](uint32_t& field, uint32_t need, uint32_t base) {
-    if (need < base) field = need;
-  };
-  most(limits.maxBufferSize, needs.max_buffer_size, usual.max_buffer_size);
-  most(limits.maxStorageBufferBindingSize, needs.max_storage_buffer_binding_size,
-       usual.max_storage_buffer_binding_size);
-  most(limits.maxUniformBufferBindingSize, needs.max_uniform_buffer_binding_size,
-       usual.max_uniform_buffer_binding_size);
-  most(limits.maxStorageBuffersPerShaderStage, needs.max_storage_buffers_per_shader_stage,
-       usual.max_storage_buffers_per_shader_stage);
-  least(limits.minStorageBufferOffsetAlignment, needs.min_storage_buffer_offset_alignment,
-        usual.min_storage_buffer_offset_alignment);
-  least(limits.minUniformBufferOffsetAlignment, needs.min_uniform_buffer_offset_alignment,
-        usual.min_uniform_buffer_offset_alignment);
-  most(limits.maxComputeWorkgroupsPerDimension, needs.max_compute_workgroups_per_dimension,
-       usual.max_compute_workgroups_per_dimension);
-  most(limits.maxComputeInvocationsPerWorkgroup, needs.max_compute_invocations_per_workgroup,
-       usual.max_compute_invocations_per_workgroup);
-  most(limits.maxComputeWorkgroupSizeX, needs.max_compute_workgroup_size_x, usual.max_compute_workgroup_size_x);
-  most(limits.maxComputeWorkgroupSizeY, needs.max_compute_workgroup_size_y, usual.max_compute_workgroup_size_y);
-  most(limits.maxComputeWorkgroupSizeZ, needs.max_compute_workgroup_size_z, usual.max_compute_workgroup_size_z);
-  most(limits.maxComputeWorkgroupStorageSize, needs.max_compute_workgroup_storage_size,
-       usual.max_compute_workgroup_storage_size);
-  return limits;
-}
-
 std::vector<WGPUFeatureName> required_features(const Adapter& adapter, const Features& wanted) {
   std::vector<WGPUFeatureName> features;
   const auto want = [&](bool needed, bool offered, WGPUFeatureName feature, const char* name) {
@@ -132,7 +99,8 @@ std::vector<WGPUFeatureName> required_features(const Adapter& adapter, const Fea
 }
 
 Handle<WGPUDevice> request_device(const Adapter& adapter, const DeviceOptions& options, const EventsHold& events) {
-  const WGPULimits limits = required_limits(options.limits);
+  WGPULimits limits = no_limits();
+  set_required(options.limits, limits);
   const std::vector<WGPUFeatureName> features = required_features(adapter, options.features);
   // Rounding timestamps to 0.1 ms hides most kernels; it protects browsers, not programs.
   const char* const quantization = "timestamp_quantization";
@@ -175,32 +143,13 @@ Handle<WGPUDevice> request_device(const Adapter& adapter, const DeviceOptions& o
 }
 
 void check_within(const AdapterInfo& adapter, const Limits& needs) {
-  const auto most = [&](const char* name, uint64_t need, uint64_t have) {
-    if (need > have)
-      fail(ErrorCode::OverLimits, adapter.name, name, " is ", have, ", the plan needs ", need,
-           "; plan for this device");
-  };
-  const Limits& have = adapter.limits;
-  most("maxBufferSize", needs.max_buffer_size, have.max_buffer_size);
-  most("maxStorageBufferBindingSize", needs.max_storage_buffer_binding_size, have.max_storage_buffer_binding_size);
-  most("maxUniformBufferBindingSize", needs.max_uniform_buffer_binding_size, have.max_uniform_buffer_binding_size);
-  most("maxStorageBuffersPerShaderStage", needs.max_storage_buffers_per_shader_stage,
-       have.max_storage_buffers_per_shader_stage);
-  most("maxComputeWorkgroupsPerDimension", needs.max_compute_workgroups_per_dimension,
-       have.max_compute_workgroups_per_dimension);
-  most("maxComputeInvocationsPerWorkgroup", needs.max_compute_invocations_per_workgroup,
-       have.max_compute_invocations_per_workgroup);
-  most("maxComputeWorkgroupSizeX", needs.max_compute_workgroup_size_x, have.max_compute_workgroup_size_x);
-  most("maxComputeWorkgroupSizeY", needs.max_compute_workgroup_size_y, have.max_compute_workgroup_size_y);
-  most("maxComputeWorkgroupSizeZ", needs.max_compute_workgroup_size_z, have.max_compute_workgroup_size_z);
-  most("maxComputeWorkgroupStorageSize", needs.max_compute_workgroup_storage_size,
-       have.max_compute_workgroup_storage_size);
-  if (needs.min_storage_buffer_offset_alignment < have.min_storage_buffer_offset_alignment)
-    fail(ErrorCode::OverLimits, adapter.name, "minStorageBufferOffsetAlignment is ",
-         have.min_storage_buffer_offset_alignment, ", the plan needs ", needs.min_storage_buffer_offset_alignment);
-  if (needs.min_uniform_buffer_offset_alignment < have.min_uniform_buffer_offset_alignment)
-    fail(ErrorCode::OverLimits, adapter.name, "minUniformBufferOffsetAlignment is ",
-         have.min_uniform_buffer_offset_alignment, ", the plan needs ", needs.min_uniform_buffer_offset_alignment);
+  visit_limits_of(
+      [&](const char* name, auto need, auto have) {
+        if (asks_more(name, need, have))
+          fail(ErrorCode::OverLimits, adapter.name, name, " is ", have, ", the plan needs ", need,
+               "; plan for this device");
+      },
+      needs, adapter.limits);
 }
 
 struct ScopeResult {
