@@ -89,7 +89,7 @@ endfunction()
 # gyrus_ctest(TEST PROGRAM LABEL environment…)
 function(gyrus_ctest test program label)
   add_test(NAME ${test} COMMAND ${program})
-  # Every model on every crop takes a software driver more than an hour.
+  # Where everything is tested, a software driver needs some ten minutes for a crop.
   set(seconds 1500)
   if(label STREQUAL conformance)
     set(seconds 7200)
