@@ -9,7 +9,8 @@ namespace {
 
 std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
   check_node_with_body(node, inputs, 1, kMaxBodySteps, {});
-  if (node.body.empty()) fail(ErrorCode::InvalidGraph, node.op, "has no steps; expected a body of elementwise ops");
+  if (node.body.empty() && node.results.empty())
+    fail(ErrorCode::InvalidGraph, node.op, "has no steps; expected a body of elementwise ops");
   return infer_body(node, inputs);
 }
 
