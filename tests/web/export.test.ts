@@ -13,7 +13,7 @@ import type { BrowserContext, Page } from "playwright-core";
 import { crop48, missing, nifti, openBrowser, openPage, PROGRAM, ROOT, tinyModel } from "./support/page.js";
 import { testData } from "./support/native.js";
 
-const runPlan = join(ROOT, "build/release/tests/run_plan");
+const runPlan = join(process.env.GYRUS_BUILD ?? join(ROOT, "build/release"), "tests/run_plan");
 const skip = missing || [PROGRAM, runPlan, join(ROOT, "web/dist/gyrus.js")].filter((path) => !existsSync(path))
   .map((path) => `${path} is not built: make web`)[0] || false;
 // The driver that Chromium uses, for the native runtime too.

@@ -141,6 +141,8 @@ Compiled compile_request(const Model& model, const Json& request) {
   if (const auto memory = request.find("memory"); memory != request.end() && !memory->is_null())
     target.memory = MemoryBudget{memory->at("bytes"), false, memory->at("because")};
   const Shape spatial = request.at("spatial").get<Shape>();
+  for (const int64_t extent : spatial)
+    if (extent < 1) fail(ErrorCode::InvalidInput, "plan", "volumes of ", to_string(spatial), " voxels have none");
   const NetworkOptions network = network_of(request);
   Compiled compiled = request.contains("small")
                           ? compile(model, spatial, network, target, choice_of(request))
