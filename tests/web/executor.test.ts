@@ -102,10 +102,10 @@ test("a kernel that does not compile is named, with line and text", async () => 
   assert.match(line, /^\[double\] the kernel does not compile: line 8: .*sauce.*: var x = sauce\[id\.x\];$/);
   json.kernels[0]!.wgsl = chainJson(1, 1).kernels[0]!.wgsl;
   json.kernels[0]!.entry = "start";
-  assert.match(await rejected(PlanExecutor.create(device, chainPlan(json)), "device"), /kernel.*double.*start/);
+  assert.match(await rejected(PlanExecutor.create(device, chainPlan(json)), "device"), /double.*start/);
   json.kernels[0]!.entry = "main";
   json.kernels[0]!.bindings = ["uniform", "read", "read", "read"];
-  assert.match(await rejected(PlanExecutor.create(device, chainPlan(json)), "device"), /kernel.*double/);
+  assert.match(await rejected(PlanExecutor.create(device, chainPlan(json)), "device"), /double/);
   assert.equal(spy.live, 0);
 });
 
@@ -124,7 +124,7 @@ test("a plan beyond the device's limits is refused before anything is allocated"
   const json = chainJson(100, 1);
   json.buffers.push({ label: "huge", size: 2 ** 46, kind: "storage", dataOffset: 0 });
   const message = await rejected(PlanExecutor.create(device, chainPlan(json)), "over-limits");
-  assert.match(message, /buffer 6 'huge': size is 70368744177664, the limit is \d+/);
+  assert.match(message, /\[buffer 6 'huge'\] size is 70368744177664, the limit is \d+/);
   assert.equal(spy.live, 0);
 });
 
