@@ -76,6 +76,7 @@ const std::vector<OpCase>& op_cases() {
     add_reduce_cases(all);
     add_chain_cases(all);
     add_large_cases(all);
+    add_matmul_cases(all);
     return all;
   }();
   return cases;

@@ -57,5 +57,6 @@ void add_movement_cases(std::vector<OpCase>& cases);
 void add_reduce_cases(std::vector<OpCase>& cases);
 void add_chain_cases(std::vector<OpCase>& cases);
 void add_large_cases(std::vector<OpCase>& cases);
+void add_matmul_cases(std::vector<OpCase>& cases);
 
 }  // namespace gyrus::test

@@ -55,7 +55,8 @@ void add_conv_argmax(std::vector<OpCase>& cases, const ConvSpec& spec) {
 
 // The orders in which kernels read weights; two of each kind differ in one attribute alone.
 void add_arrange(std::vector<OpCase>& cases) {
-  const auto add = [&](const std::string& name, const Shape& w, int64_t begin, int64_t end, int64_t lanes, int64_t held) {
+  const auto add = [&](const std::string& name, const Shape& w, int64_t begin, int64_t end, int64_t lanes,
+                       int64_t held) {
     OpCase base;
     base.name = "arrange_" + name;
     base.op = "arrange";

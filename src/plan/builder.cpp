@@ -83,8 +83,8 @@ uint32_t PlanBuilder::add_kernel(PlanKernel kernel) {
   const auto [entry, fresh] = kernels_.try_emplace(kernel.wgsl, static_cast<uint32_t>(plan_.kernels.size()));
   if (!fresh) return entry->second;
   if (kernel.workgroup_bytes > limits_.max_compute_workgroup_storage_size)
-    fail(ErrorCode::OverLimits, kernel.name, "needs ", kernel.workgroup_bytes, " bytes of workgroup memory; the device has ",
-         limits_.max_compute_workgroup_storage_size);
+    fail(ErrorCode::OverLimits, kernel.name, "needs ", kernel.workgroup_bytes,
+         " bytes of workgroup memory; the device has ", limits_.max_compute_workgroup_storage_size);
   plan_.kernels.push_back(std::move(kernel));
   return entry->second;
 }

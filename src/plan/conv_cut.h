@@ -45,7 +45,7 @@ struct ConvPart {
   const Interval& quads;
   const Interval& range;  // planes of the result
   const ConvPass& pass;
-  const Storage& sums;  // f32 scratch for halves; no units where there is none
+  const Storage& sums;      // f32 scratch for halves; no units where there is none
   uint64_t first_part = 0;  // of statistics
 };
 
@@ -64,8 +64,8 @@ class ConvCut {
 
   // Makes the buffer of `stats` for that many parts where the convolution gathers them; else leaves its parts 0.
   bool begin_stats(StatsTarget* stats, uint64_t parts);
-  // Calls emit(part) for every dispatch, ranges in order: planes of the input that no range reads any more make room for
-  // the result. groups_of(range) counts workgroups, and so parts of statistics.
+  // Calls emit(part) for every dispatch, ranges in order: planes of the input that no range reads any more make room
+  // for the result. groups_of(range) counts workgroups, and so parts of statistics.
   template <class GroupsOf, class Emit>
   void each_dispatch(const GroupsOf& groups_of, const Emit& emit) {
     uint64_t first_part = 0;

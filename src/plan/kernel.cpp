@@ -36,8 +36,7 @@ Kernel& Kernel::bind(BindingKind kind, const std::string& name, const BufferRang
   const char* space = kind == BindingKind::Uniform       ? "uniform"
                       : kind == BindingKind::ReadStorage ? "storage, read"
                                                          : "storage, read_write";
-  declarations_ +=
-      cat("@group(0) @binding(", spec_.bindings.size(), ") var<", space, "> ", name, ": ", type, ";\n");
+  declarations_ += cat("@group(0) @binding(", spec_.bindings.size(), ") var<", space, "> ", name, ": ", type, ";\n");
   return *this;
 }
 
@@ -122,8 +121,8 @@ Kernel& Kernel::checks_stored() {
 std::string Kernel::stored(const Storage& storage, const std::string& value) const {
   const bool floats = is_float(storage.dtype);
   const bool half = storage.dtype == DType::F16;
-  return pack_unit(storage, checks_ && floats ? cat("checked", half ? "_half" : "", storage.lanes, "(", value, ")")
-                                              : value);
+  return pack_unit(storage,
+                   checks_ && floats ? cat("checked", half ? "_half" : "", storage.lanes, "(", value, ")") : value);
 }
 
 std::string Kernel::head() const {

@@ -20,7 +20,8 @@ ValueId arranged(Rewriter& rewrite, const Node& node, const std::vector<ValueId>
   arrange.label = node.label;
   if (!graph.is_constant(operands[0]) || !graph.is_constant(operands[1])) return graph.add_node(arrange)[0];
   const std::vector<TensorType> types = kArrange.infer(arrange, {graph.type(operands[0]), graph.type(operands[1])});
-  return graph.add_constant("", evaluate(arrange, {&graph.constant(operands[0]), &graph.constant(operands[1])}, types)[0]);
+  return graph.add_constant("",
+                            evaluate(arrange, {&graph.constant(operands[0]), &graph.constant(operands[1])}, types)[0]);
 }
 
 }  // namespace
@@ -38,8 +39,7 @@ Graph arrange_weights(const Graph& graph, const Limits& limits, const PlanOption
     ordered.inputs = rewrite(node.inputs);
     if (ordered.inputs.size() < 3) ordered.inputs.push_back(kNoValue);
     if (ordered.inputs[2] == kNoValue)
-      ordered.inputs[2] =
-          rewrite.graph().add_constant("", Tensor(DType::F32, {graph.type(node.inputs[1]).shape[0]}));
+      ordered.inputs[2] = rewrite.graph().add_constant("", Tensor(DType::F32, {graph.type(node.inputs[1]).shape[0]}));
     const std::vector<ValueId> operands(ordered.inputs.begin() + 1, ordered.inputs.begin() + 3);
     std::vector<ValueId> weights;
     for (const Attrs& attrs : orders.storage) weights.push_back(arranged(rewrite, node, operands, attrs));

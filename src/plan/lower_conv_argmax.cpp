@@ -122,8 +122,9 @@ class ConvArgmaxEmitter {
     k.param("bias", static_cast<uint64_t>(g_.out_quads()) * quads_ * 4);
     k.text("unpack", unpack_unit(*conv_.in, "raw")).constant("quads", static_cast<int64_t>(quads_));
     k.constant("together", static_cast<int64_t>(quads_ <= kQuadsTogether ? per_word_ : 1));
-    k.dispatch(groups, {2.0 * static_cast<double>(part.count) * static_cast<double>(g_.in_channels * g_.out_channels),
-                        static_cast<double>(units.count * conv_.in->unit_bytes() + part.count * labels_->unit_bytes())});
+    k.dispatch(groups,
+               {2.0 * static_cast<double>(part.count) * static_cast<double>(g_.in_channels * g_.out_channels),
+                static_cast<double>(units.count * conv_.in->unit_bytes() + part.count * labels_->unit_bytes())});
   }
 
   // The logits of the part's planes, packed, in memory of their own.

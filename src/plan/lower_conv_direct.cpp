@@ -46,10 +46,8 @@ int64_t input_lanes(const ConvSite& site) { return site.in.lanes == 4 ? site.geo
 WeightOrders orders(const ConvSite& site) {
   WeightOrders result;
   for (const Interval& quads : output_groups(site, cut_options(site)))
-    result.storage.push_back({{"kernel", std::string("direct")},
-                              {"begin", quads.begin},
-                              {"end", quads.end},
-                              {"lanes", input_lanes(site)}});
+    result.storage.push_back(
+        {{"kernel", std::string("direct")}, {"begin", quads.begin}, {"end", quads.end}, {"lanes", input_lanes(site)}});
   return result;
 }
 

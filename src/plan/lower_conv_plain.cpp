@@ -51,7 +51,7 @@ class PlainConvEmitter {
     k.param("in_begin", in.first).param("in_count", in.count);
     k.param("weight_begin", w.first).param("weight_count", w.count);
     // The bias is bound on the first pass only; the sums of later ones hold it already.
-    const bool bias = first && node_.inputs.size() > 2;
+    const bool bias = first && has_operand(node_, 2);
     if (bias) k.read("bias", *lowering_.storage(node_.inputs[2]));
     k.write("output", out, result).param("out_begin", result.first).param("out_count", result.count);
     if (last) k.checks_stored();

@@ -187,8 +187,7 @@ void WinogradConv::add_stage(const ConvPass& pass, int64_t held, Kernel& k) cons
   const int64_t staged = row(held) - (conv_.last_point ? last_point(held) : 0);
   const int64_t all_rows = conv_.geometry.kernel[2] * pass.quads.size();
   const uint64_t bytes = static_cast<uint64_t>(staged) * kVec4Bytes;
-  const bool stage_all =
-      pass.quads.size() <= 5 && stats_bytes() + static_cast<uint64_t>(all_rows) * bytes <= shared();
+  const bool stage_all = pass.quads.size() <= 5 && stats_bytes() + static_cast<uint64_t>(all_rows) * bytes <= shared();
   k.constant("staged", staged).flag("stage_all", stage_all).constant("stage_rows", stage_rows_);
   k.flag("one_stage", stage_all || pass.quads.size() <= stage_rows_);
   k.shared("stage", "Row", bytes, static_cast<uint64_t>(stage_all ? all_rows : stage_rows_));
@@ -211,7 +210,8 @@ void WinogradConv::emit(const ConvPart& part) {
   const int64_t out_groups = ceil_div(part.quads.size(), held);
   const int64_t rows = weight_rows(g, part.quads, held);
   Kernel k(lowering_, "conv_winograd", conv_.label);
-  k.name(cat("conv_winograd ", pass.quads.size() * 4, "→", part.quads.size() * 4, pass.first && pass.last ? "" : " part"));
+  k.name(
+      cat("conv_winograd ", pass.quads.size() * 4, "→", part.quads.size() * 4, pass.first && pass.last ? "" : " part"));
   k.workgroup(wg_).constant("inputs", cut_.bind_inputs(part, k));
   cut_.bind_weights(part, k);
   const std::string functions = cut_.bind_output(part, k);

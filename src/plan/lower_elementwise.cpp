@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "graph/op.h"
 #include "ops/common.h"
 #include "ops/fused.h"
 #include "plan/lowering.h"
@@ -10,9 +11,9 @@ namespace {
 
 // Any elementwise node as one with a body.
 Node as_fused(const Node& node) {
-  if (node.op == "fused") return node;
+  if (op(node.op).body_only) return node;
   Node fused = node;
-  fused.op = "fused";
+  fused.op = kFused.name;
   fused.attrs = {};
   fused.body = body_of(node);
   return fused;
@@ -53,65 +54,90 @@ void lower_packed(Lowering& lowering, const Node& node, const Node& fused) {
   }
   const BodyText body = body_wgsl(fused, names, wgsl::vec4f);
   spec.statements = body.statements;
-  spec.result = body.result();
   // A scalar operand is not zero in the lanes beyond the last channel.
   const bool scalar = std::any_of(spec.operands.begin(), spec.operands.end(), [](const PackedOperand& operand) {
     return operand.access == PackedOperand::Access::Scalar;
   });
   spec.keeps_zero = body_keeps_zero(fused) && !scalar;
   spec.flops_per_element = static_cast<double>(fused.body.size());
-  if (reuse) lowering.set_storage(node.outputs[0], reuse);
-  spec.out = reuse ? reuse : lowering.make_storage(node.outputs[0], node);
-  emit_packed_map(lowering, spec);
+  // Each result is a map of its own; an operand's memory is taken over by the last.
+  for (size_t r = 0; r < node.outputs.size(); ++r) {
+    const bool last = r + 1 == node.outputs.size() && graph.type(node.outputs[r]).dtype == type.dtype;
+    spec.result = body.results[r];
+    if (reuse && last) lowering.set_storage(node.outputs[r], reuse);
+    spec.out = reuse && last ? reuse : lowering.make_storage(node.outputs[r], node);
+    emit_packed_map(lowering, spec);
+  }
 }
 
 // The state among the operands that the node updates, where it is read at the result's own elements alone.
 StoragePtr updated_state(Lowering& lowering, const Node& node, const MapSpec& spec) {
   StoragePtr state;
   for (ValueId id : node.inputs)
-    if (lowering.may_update(id) && lowering.graph().type(id).dtype == lowering.graph().type(node.outputs[0]).dtype)
+    if (id != kNoValue && lowering.may_update(id) &&
+        lowering.graph().type(id).dtype == lowering.graph().type(node.outputs[0]).dtype)
       state = lowering.storage(id);
   for (const MapOperand& operand : spec.operands)
     if (operand.storage == state && !(operand.index.empty() && operand.valid.empty())) return nullptr;
   return state;
 }
 
-void lower_plain(Lowering& lowering, const Node& node, const Node& fused) {
-  const Graph& graph = lowering.graph();
-  const TensorType& type = graph.type(node.outputs[0]);
+// An operand of a body: where it lies, and its shape.
+struct BodyOperand {
+  StoragePtr storage;
+  const Shape& shape;
+};
+
+// The results of a node by its body over these operands, each a map of its own.
+void emit_plain(Lowering& lowering, const Node& node, const Node& body_node, const std::vector<BodyOperand>& operands) {
+  const Shape& shape = lowering.graph().type(node.outputs[0]).shape;
   MapSpec spec;
-  spec.name = kernel_name(fused);
+  spec.name = kernel_name(body_node);
   spec.label = label_of(node);
-  spec.dims = type.shape;
+  spec.dims = shape;
   std::vector<std::string> names;
   std::vector<WgslType> types;
-  for (size_t k = 0; k < node.inputs.size(); ++k) {
-    const Shape& shape = graph.type(node.inputs[k]).shape;
-    const StoragePtr storage = lowering.storage(node.inputs[k]);
-    names.push_back(cat("x", k));
-    types.push_back({scalar_of(storage->dtype), 1});
-    if (shape == type.shape) {
+  for (const BodyOperand& given : operands) {
+    names.push_back(cat("x", names.size()));
+    types.push_back({scalar_of(given.storage->dtype), 1});
+    if (given.shape == shape) {
       MapOperand operand;
-      operand.storage = storage;
+      operand.storage = given.storage;
       operand.name = names.back();
       spec.operands.push_back(std::move(operand));
     } else {
       IndexMap map;
-      map.strides = broadcast_strides(shape, type.shape);
-      add_mapped(spec, storage, names.back(), map);
+      map.strides = broadcast_strides(given.shape, shape);
+      add_mapped(spec, given.storage, names.back(), map);
     }
   }
-  const BodyText body = body_wgsl(fused, names, types);
+  const BodyText body = body_wgsl(body_node, names, types);
   spec.statements = body.statements;
-  spec.result = body.result();
-  spec.flops_per_element = static_cast<double>(fused.body.size());
-  const StoragePtr updated = updated_state(lowering, node, spec);
-  if (updated) lowering.set_storage(node.outputs[0], updated);
-  spec.out = updated ? updated : lowering.make_storage(node.outputs[0], node);
-  emit_map(lowering, spec);
+  spec.flops_per_element = static_cast<double>(body_node.body.size());
+  for (size_t r = 0; r < node.outputs.size(); ++r) {
+    // The last may be written over the state that it updates.
+    const StoragePtr updated = r + 1 == node.outputs.size() ? updated_state(lowering, node, spec) : nullptr;
+    if (updated) lowering.set_storage(node.outputs[r], updated);
+    spec.result = body.results[r];
+    spec.out = updated ? updated : lowering.make_storage(node.outputs[r], node);
+    emit_map(lowering, spec);
+  }
+}
+
+void lower_plain(Lowering& lowering, const Node& node, const Node& fused) {
+  std::vector<BodyOperand> operands;
+  for (ValueId id : node.inputs) operands.push_back({lowering.storage(id), lowering.graph().type(id).shape});
+  emit_plain(lowering, node, fused, operands);
 }
 
 }  // namespace
+
+void emit_body(Lowering& lowering, const Node& node, StoragePtr raw, const TensorType& type) {
+  std::vector<BodyOperand> operands = {{std::move(raw), type.shape}};
+  for (size_t i = own_inputs(node); i < node.inputs.size(); ++i)
+    operands.push_back({lowering.storage(node.inputs[i]), lowering.graph().type(node.inputs[i]).shape});
+  emit_plain(lowering, node, node, operands);
+}
 
 void lower_elementwise(Lowering& lowering, const Node& node) {
   const Node fused = as_fused(node);

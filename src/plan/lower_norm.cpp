@@ -21,7 +21,7 @@ uint32_t staged_workgroup(const Lowering& lowering, uint32_t wanted, uint64_t by
 StoragePtr emit_coefficients(Lowering& lowering, const Node& node, const Shape& shape) {
   const NormAttrs attrs = norm_attrs(node, shape[1]);
   const int64_t quads = ceil_div(shape[1], 4);
-  const bool affine = node.inputs.size() > 2;
+  const bool affine = has_operand(node, 2);
   const std::string label = label_of(node);
   StoragePtr rows =
       lowering.make_scratch({DType::F32, {shape[0], quads * 4, 3}, Layout::Packed}, label + ".coefficients");
@@ -57,7 +57,10 @@ StatsTarget emit_norm_partials(Lowering& lowering, const Storage& x, const Inter
     const Window w = window(x, units.first, units.count, lowering.limits());
     const uint64_t groups = groups_of(piece.slabs);
     Kernel k(lowering, "norm_partials", label);
-    k.workgroup(wg).read("x", x, w).param("first", units.first).param("stats", (static_cast<uint64_t>(piece.quads.begin) * target.parts + part) * 3);
+    k.workgroup(wg)
+        .read("x", x, w)
+        .param("first", units.first)
+        .param("stats", (static_cast<uint64_t>(piece.quads.begin) * target.parts + part) * 3);
     k.param("voxels", static_cast<uint64_t>(piece.slabs.size()) * x.plane_units).param("quad_groups", groups);
     k.param("plane_units", x.plane_units).param("slab_units", x.slab_units);
     k.text("unpack", unpack_unit(x, "raw")).constant("group_units", static_cast<int64_t>(group_units));

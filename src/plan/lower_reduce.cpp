@@ -72,7 +72,8 @@ uint32_t identity(Kind kind, DType dtype) {
   if (kind == Kind::Sum) return 0;
   if (kind == Kind::ArgPosition) return UINT32_MAX;
   const bool max = kind == Kind::Max;
-  if (dtype == DType::F32) return bits_of(max ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity());
+  if (dtype == DType::F32)
+    return bits_of(max ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity());
   if (dtype == DType::I32) return max ? 0x80000000u : 0x7fffffffu;
   return max ? 0 : UINT32_MAX;
 }
@@ -92,12 +93,15 @@ void emit_pass(Lowering& lowering, const ReduceSpec& spec, const Window& in, con
   k.name(cat(spec.name, grouped ? " grouped" : "")).workgroup(grouped ? 256 : 64);
   k.read("input", *spec.in, in).param("in_begin", in.first).param("in_count", in.count);
   if (position) {
-    const Window best = window(*spec.best, out.first / spec.parts, (out.count + spec.parts - 1) / spec.parts, lowering.limits());
+    const Window best =
+        window(*spec.best, out.first / spec.parts, (out.count + spec.parts - 1) / spec.parts, lowering.limits());
     k.read("best", *spec.best, best);
   }
   k.write("output", *spec.out, out).param("out_begin", out.first).param("out_count", out.count);
-  if (spec.scores) k.reports(ReportKind::Finite);
-  else if (is_float(spec.out->dtype) && last) k.checks_stored();
+  if (spec.scores)
+    k.reports(ReportKind::Finite);
+  else if (is_float(spec.out->dtype) && last)
+    k.checks_stored();
   k.param("parts", spec.parts).param("part", (reduced + spec.parts - 1) / spec.parts).param("reduced", reduced);
   k.param("identity", uint64_t{identity(spec.kind, spec.out->dtype)}).param("scale", static_cast<float>(spec.scale));
   const std::vector<int64_t> strides = strides_of(spec.shape);

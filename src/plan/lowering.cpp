@@ -15,7 +15,8 @@ Lowering::Lowering(const Graph& graph, const Limits& limits, const PlanOptions& 
       storage_(graph.value_count()),
       last_use_(graph.value_count(), -1) {
   for (size_t n = 0; n < graph.nodes().size(); ++n)
-    for (ValueId id : graph.nodes()[n].inputs) last_use_[id] = static_cast<int64_t>(n);
+    for (ValueId id : graph.nodes()[n].inputs)
+      if (id != kNoValue) last_use_[id] = static_cast<int64_t>(n);
   for (ValueId id : results(graph)) last_use_[id] = INT64_MAX;
 }
 

@@ -35,8 +35,8 @@ class Lowering {
   StoragePtr make_storage(ValueId id, const Node& node);
   StoragePtr make_scratch(const TensorType& type, const std::string& label, BufferKind kind = BufferKind::Storage);
   void set_storage(ValueId id, StoragePtr storage);
-  // The storage of `from` may hold the result of the node at hand: nothing reads it later. That of a state may only hold
-  // what the state becomes.
+  // The storage of `from` may hold the result of the node at hand: nothing reads it later. That of a state may only
+  // hold what the state becomes.
   bool may_overwrite(ValueId from) const;
   // The same where that is the storage of a state, which the node updates.
   bool may_update(ValueId from) const;
@@ -62,6 +62,8 @@ class Lowering {
   size_t position_ = 0;
 };
 
+// Whether an operand that may be absent is there.
+inline bool has_operand(const Node& node, size_t i) { return i < node.inputs.size() && node.inputs[i] != kNoValue; }
 // What plans and errors call a node: its label, or its op where it has none.
 std::string label_of(const Node& node);
 // The element type of the array that holds a storage: vec4<f32>, vec2<u32> for packed halves, u32 for bytes …
@@ -108,6 +110,10 @@ void emit_map(Lowering& lowering, const MapSpec& spec);
 // Adds an operand that is read by an index map over the coordinates of the result; its numbers become parameters.
 void add_mapped(MapSpec& spec, StoragePtr storage, const std::string& name, const IndexMap& map);
 
+// The results of a node from its raw result and its body, whose further operands are the node's further inputs: for
+// kernels that do not run the body themselves.
+void emit_body(Lowering& lowering, const Node& node, StoragePtr raw, const TensorType& type);
+
 // An operand of a packed map.
 struct PackedOperand {
   enum class Access { Same, Channel, Image, Scalar };
@@ -138,6 +144,9 @@ void lower_alias(Lowering& lowering, const Node& node);
 void lower_arrange(Lowering& lowering, const Node& node);
 void lower_elementwise(Lowering& lowering, const Node& node);
 void lower_mapped(Lowering& lowering, const Node& node);
+void lower_gather(Lowering& lowering, const Node& node);
+void lower_update_slice(Lowering& lowering, const Node& node);
+void lower_matmul(Lowering& lowering, const Node& node);
 void lower_repack(Lowering& lowering, const Node& node);
 void lower_reduce_sum(Lowering& lowering, const Node& node);
 void lower_reduce_mean(Lowering& lowering, const Node& node);

@@ -8,6 +8,8 @@
 #include "ops/concat.h"
 #include "ops/conv.h"
 #include "ops/expand.h"
+#include "ops/gather.h"
+#include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/pad.h"
 #include "ops/reduce.h"
@@ -15,6 +17,7 @@
 #include "ops/reshape.h"
 #include "ops/slice.h"
 #include "ops/transpose.h"
+#include "ops/update_slice.h"
 
 namespace gyrus {
 namespace {
@@ -33,6 +36,9 @@ const LoweringEntry kLowerings[] = {
     {&kReduceMin, lower_reduce_min},
     {&kArgmax, lower_argmax},
     {&kArrange, lower_arrange},
+    {&kMatmul, lower_matmul},
+    {&kGather, lower_gather},
+    {&kUpdateSlice, lower_update_slice},
     {&kConv, lower_conv, order_conv},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},

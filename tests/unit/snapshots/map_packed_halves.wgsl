@@ -5,9 +5,6 @@ struct Params {
   units: u32,
   in1_shift: u32,
   out_shift: u32,
-  plane_units: u32,
-  quads: u32,
-  image_units: u32,
 }
 @group(0) @binding(0) var<uniform> P: Params;
 @group(0) @binding(1) var<storage, read> in1: array<vec4<f32>>;
@@ -26,10 +23,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec
   if (index >= P.units) {
     return;
   }
-  let kQuads = P.quads;
+  let kQuads = 2u;
   let unit = P.begin + index;
-  let quad = unit / P.plane_units % kQuads;
-  let image = unit / P.image_units;
+  let quad = unit / 12u % kQuads;
+  let image = unit / 48u;
   let raw_x0 = out[unit + P.out_shift];
   let x0 = vec4<f32>(unpack2x16float(raw_x0.x), unpack2x16float(raw_x0.y));
   let raw_x1 = in1[quad + P.in1_shift];
