@@ -1,5 +1,6 @@
 // The library in another program: the README's example, and Segmenter against independent references.
-#include <sys/stat.h>
+#include <algorithm>
+#include <cstring>
 
 #include "e2e/e2e_support.h"
 #include "gyrus/gyrus.h"
@@ -175,7 +176,7 @@ class EmbedReal : public Program, public testing::WithParamInterface<const char*
 };
 
 TEST_P(EmbedReal, SegmenterGivesTheReferenceWithoutOptions) {
-  fs::copy(data_ / "models" / model(), folder_ / "brainmask");
+  copy_files(data_ / "models" / model(), "brainmask");
   const std::vector<uint8_t> renamed = segmenter_labels(in_folder("brainmask"));
   EXPECT_LE(different(renamed), margin_);
   setenv("GYRUS_MODELS", (data_ / "models").c_str(), 1);

@@ -98,6 +98,15 @@ class Program : public testing::Test {
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   }
 
+  // The files of a folder, writable whatever the others may be.
+  void copy_files(const fs::path& from, const std::string& name) const {
+    for (const auto& entry : fs::directory_iterator(from)) {
+      const std::vector<uint8_t> bytes = read_bytes(entry.path());
+      const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+      write(name + "/" + entry.path().filename().string(), ByteVector(data, data + bytes.size()));
+    }
+  }
+
   // A folder with a tiny network of three layers, 1 → 2 → 2 → 3 channels.
   void write_model(const std::string& name) const {
     write(name + "/model.json", json_bytes(make_layer_list(3)));
