@@ -21,7 +21,8 @@ const char* to_string(Scalar scalar);
 std::string to_string(WgslType type);
 // The type with as many lanes of another scalar.
 WgslType with_scalar(WgslType type, Scalar scalar);
-// In which scalar kernels compute values of that element type: halves as f32, bytes and truth values as u32, i64 as i32.
+// In which scalar kernels compute values of that element type: halves as f32, bytes and truth values as u32, i64 as
+// i32.
 Scalar scalar_of(DType dtype);
 
 namespace wgsl {

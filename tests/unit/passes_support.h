@@ -96,7 +96,8 @@ inline std::map<std::string, Tensor> random_inputs(const Graph& graph, uint64_t 
   for (const Port& port : graph.inputs()) {
     const TensorType& type = graph.type(port.value);
     Tensor tensor(type.dtype, type.shape);
-    for (int64_t i = 0; i < tensor.size(); ++i) set(tensor, i, is_float(type.dtype) ? rng.normal() : static_cast<double>(rng.integer(0, 9)));
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      set(tensor, i, is_float(type.dtype) ? rng.normal() : static_cast<double>(rng.integer(0, 9)));
     inputs[port.name] = std::move(tensor);
   }
   return inputs;

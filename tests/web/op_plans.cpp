@@ -1,7 +1,8 @@
 // Writes the op table as plans, for executors that are not C++: op_plans LIMITS [--each-once] SETTING…
 //
 // LIMITS is the adapter's limits as JSON, SETTING the names of op_settings. --each-once leaves out plans that ask for
-// nothing new of an executor, and takes the settings in turn. On standard output, for every case: one line of JSON, then `bytes` bytes that it points into by [offset, size]:
+// nothing new of an executor, and takes the settings in turn. On standard output, for every case: one line of JSON,
+// then `bytes` bytes that it points into by [offset, size]:
 //   name, bytes, inputs: [{ name, dtype, shape, data }], want: [{ name, data }] as doubles,
 //   settings: [{ name, plan, weights, bounds: { output: { nmse } | { different } } }]
 #include <cstdio>
