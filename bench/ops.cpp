@@ -136,6 +136,12 @@ void add_plain(std::vector<Case>& cases, int64_t size) {
                    }});
 }
 
+void add_matmul(std::vector<Case>& cases, int64_t size) {
+  cases.push_back({"matmul", cat(size, "^3"), [=] {
+                     return plain({size, size}, [](Graph& g, ValueId x) { return g.add("matmul", {x, x}); });
+                   }});
+}
+
 Tensor ramp(const Shape& shape) {
   Tensor t(DType::F32, shape);
   for (int64_t i = 0; i < t.size(); ++i) t.as<float>()[i] = static_cast<float>(i % 101) * 0.01f;
@@ -153,6 +159,7 @@ int main(int argc, char** argv) try {
   add_convolutions(cases, size, a.quick || software);
   add_norm(cases, size);
   add_plain(cases, size);
+  for (int64_t side : {int64_t{1024}, int64_t{4096}}) add_matmul(cases, software ? side / 8 : side);
   WarmUp warm_up(device);
   Executor fma(device, fma_plan(software));
   Executor copy(device, copy_plan(software));

@@ -53,6 +53,9 @@ void add_matmuls(std::vector<OpCase>& cases) {
   add_matmul(cases, {"residual", {9, 20}, {20, 33}, {}, false, {step("add", {0, 1})}, {9, 33}});
   add_matmul(cases, {"row_gate", {2, 9, 20}, {20, 33}, {}, true, {step("sigmoid", {0}), step("mul", {1, 2})}, {33}});
   add_matmul(cases, {"halves", {9, 20}, {20, 33}}, DType::F16);
+  // Rows of whole quads, for which there is a way of its own.
+  add_matmul(cases, {"quads", {37, 36}, {36, 52}});
+  add_matmul(cases, {"quads_batched", {2, 1, 20, 8}, {3, 8, 12}, {}, true});
   // Large enough for the large tile, and cut by small limits.
   add_matmul(cases, {"large", {64, 130, 8}, {8, 130}});
 }

@@ -1,10 +1,12 @@
 // matmul.wgsl: y[z,m,n] = act(bias[n] + sum over k of a[z,m,k] * b[z,k,n]); plain tensors, batches z broadcast.
 // A workgroup of {{threads}} × {{threads}} lanes makes a tile of {{tile}} × {{tile}} results, each lane {{rows}} × {{rows}} of them, from tiles of
-// {{depth}} steps of k in workgroup memory, quads along m and along n. Elements outside the bound windows count as zero;
-// where this is not the first dispatch it goes on from the sum so far, where it is not the last it leaves the sum.
+// {{depth}} steps of k in workgroup memory: a_tile [m][k/4] and b_tile [k][n/4] of vec4. Wide: operands are read in quads,
+// the next tiles while the last are multiplied. Elements outside the bound windows count as zero; where this is not the
+// first dispatch it goes on from the sum so far, where it is not the last it leaves the sum.
 {{>elementwise}}
 {{head}}
-const kQuads = {{tile}}u / 4u;  // of a tile's side
+const kSteps = {{depth}}u / 4u;  // quads of a row of a_tile
+const kQuads = {{tile}}u / 4u;  // of a row of b_tile
 {{#last}}
 fn epilogue(x: f32) -> f32 {
 {{epilogue}}}
@@ -16,6 +18,26 @@ fn a_matrix(z: u32) -> u32 {
 fn b_matrix(z: u32) -> u32 {
 {{b_matrix}}}
 
+{{#wide}}
+// Quad e of the tile of a from (m0, k0) on, and of that of b from (k0, n0) on.
+fn a_quad(matrix: u32, m0: u32, k0: u32, e: u32) -> vec4<f32> {
+  let m = m0 + e / kSteps;
+  let k = k0 + e % kSteps * 4u;
+  if (m >= P.m || k >= P.k) {
+    return vec4<f32>(0.0);
+  }
+  return a[(matrix + m * P.k + k) / 4u + P.a_shift];
+}
+
+fn b_quad(matrix: u32, k0: u32, n0: u32, e: u32) -> vec4<f32> {
+  let k = k0 + e / kQuads;
+  let n = n0 + e % kQuads * 4u;
+  if (k >= P.k || n >= P.n) {
+    return vec4<f32>(0.0);
+  }
+  return b[(matrix + k * P.n + n) / 4u + P.b_shift];
+}
+{{/wide}}{{^wide}}
 fn a_at(matrix: u32, m: u32, k: u32) -> f32 {
   let i = matrix + {{#transpose_a}}k * P.m + m{{/transpose_a}}{{^transpose_a}}m * P.k + k{{/transpose_a}};
   if (m >= P.m || k >= P.k || i - P.a_begin >= P.a_count) {
@@ -31,6 +53,7 @@ fn b_at(matrix: u32, k: u32, n: u32) -> f32 {
   }
   return {{b_element}};
 }
+{{/wide}}
 
 // Four results of a row from column n on.
 fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
@@ -56,11 +79,28 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
   let ty = lane / {{threads}}u;
   let a_first = a_matrix(z);
   let b_first = b_matrix(z);
-{{@q=quads}}{{@c=4}}{{@j=quads}}
-  var y{{q}}_{{c}}_{{j}} = vec4<f32>(0.0);
-{{/j}}{{/c}}{{/q}}
+{{@r=rows}}{{@j=quads}}
+  var y{{r}}_{{j}} = vec4<f32>(0.0);
+{{/j}}{{/r}}
+{{#wide}}
+{{@i=loads}}
+  var next_a{{i}} = a_quad(a_first, m0, 0u, lane + {{i}}u * {{wg}}u);
+  var next_b{{i}} = b_quad(b_first, 0u, n0, lane + {{i}}u * {{wg}}u);
+{{/i}}
+{{/wide}}
   for (var k0 = 0u; k0 < P.k; k0 += {{depth}}u) {
     workgroupBarrier();
+{{#wide}}
+{{@i=loads}}
+    a_tile[lane + {{i}}u * {{wg}}u] = next_a{{i}};
+    b_tile[lane + {{i}}u * {{wg}}u] = next_b{{i}};
+{{/i}}
+    workgroupBarrier();
+{{@i=loads}}
+    next_a{{i}} = a_quad(a_first, m0, k0 + {{depth}}u, lane + {{i}}u * {{wg}}u);
+    next_b{{i}} = b_quad(b_first, k0 + {{depth}}u, n0, lane + {{i}}u * {{wg}}u);
+{{/i}}
+{{/wide}}{{^wide}}
     for (var e = lane; e < {{tile}}u * {{depth}}u; e += {{wg}}u) {
 {{#transpose_a}}
       let m = e % {{tile}}u;
@@ -69,7 +109,7 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
       let m = e / {{depth}}u;
       let k = e % {{depth}}u;
 {{/transpose_a}}
-      a_tile[k * kQuads + m / 4u][m % 4u] = a_at(a_first, m0 + m, k0 + k);
+      a_tile[m * kSteps + k / 4u][k % 4u] = a_at(a_first, m0 + m, k0 + k);
     }
     for (var e = lane; e < {{tile}}u * {{depth}}u; e += {{wg}}u) {
 {{#transpose_b}}
@@ -82,18 +122,20 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
       b_tile[k * kQuads + n / 4u][n % 4u] = b_at(b_first, k0 + k, n0 + n);
     }
     workgroupBarrier();
-    for (var k = 0u; k < {{depth}}u; k++) {
-{{@j=quads}}
-      let a{{j}} = a_tile[k * kQuads + ty + {{j}}u * {{threads}}u];
-      let b{{j}} = b_tile[k * kQuads + tx + {{j}}u * {{threads}}u];
-{{/j}}
-{{@q=quads}}{{@c=4}}{{@j=quads}}
-      y{{q}}_{{c}}_{{j}} = fma(vec4<f32>(a{{q}}[{{c}}]), b{{j}}, y{{q}}_{{c}}_{{j}});
-{{/j}}{{/c}}{{/q}}
+{{/wide}}
+    for (var s = 0u; s < kSteps; s++) {
+{{@r=rows}}
+      let a{{r}} = a_tile[(ty + {{r}}u * {{threads}}u) * kSteps + s];
+{{/r}}
+{{@c=4}}{{@j=quads}}
+      let b{{c}}_{{j}} = b_tile[(s * 4u + {{c}}u) * kQuads + tx + {{j}}u * {{threads}}u];
+{{@r=rows}}
+      y{{r}}_{{j}} = fma(vec4<f32>(a{{r}}[{{c}}]), b{{c}}_{{j}}, y{{r}}_{{j}});
+{{/r}}{{/j}}{{/c}}
     }
   }
   // Lanes that lie beyond the matrix or in another window make nothing.
-{{@q=quads}}{{@c=4}}{{@j=quads}}
-  store(group < P.groups, z, m0 + (ty + {{q}}u * {{threads}}u) * 4u + {{c}}u, n0 + (tx + {{j}}u * {{threads}}u) * 4u, y{{q}}_{{c}}_{{j}});
-{{/j}}{{/c}}{{/q}}
+{{@r=rows}}{{@j=quads}}
+  store(group < P.groups, z, m0 + ty + {{r}}u * {{threads}}u, n0 + (tx + {{j}}u * {{threads}}u) * 4u, y{{r}}_{{j}});
+{{/j}}{{/r}}
 }

@@ -102,11 +102,24 @@ class MatmulEmitter {
     return batches * m_tiles * n_tiles;
   }
 
+  // Rows of whole quads of singles that one binding holds, in an order that needs no turning.
+  bool reads_quads(const Window& a, const Window& b) const {
+    return !matmul_.transpose_a && !matmul_.transpose_b && matmul_.k % 4 == 0 && matmul_.n % 4 == 0 &&
+           a_->dtype == DType::F32 && b_->dtype == DType::F32 && a.count == a_->units && b.count == b_->units &&
+           tile_.side() * tile_.depth / 4 % tile_.lanes() == 0;
+  }
+
   void emit(const Window& a, const Window& b, const Window& out, bool first, bool last) {
     Kernel k(lowering_, "matmul", label_of(node_));
     k.name(cat("matmul ", tile_.side())).workgroup(tile_.lanes());
-    k.read("a", *a_, a).param("a_begin", a.first).param("a_count", a.count);
-    k.read("b", *b_, b).param("b_begin", b.first).param("b_count", b.count);
+    const bool wide = reads_quads(a, b);
+    k.flag("wide", wide).constant("loads", tile_.side() * tile_.depth / 4 / tile_.lanes());
+    if (wide) {
+      k.read("a", quad_view(*a_)).read("b", quad_view(*b_));
+    } else {
+      k.read("a", *a_, a).param("a_begin", a.first).param("a_count", a.count);
+      k.read("b", *b_, b).param("b_begin", b.first).param("b_count", b.count);
+    }
     const bool bias = first && has_operand(node_, 2);
     if (bias) k.read("bias", *lowering_.storage(node_.inputs[2]));
     k.write("output", *out_, out).param("out_begin", out.first).param("out_count", out.count);
