@@ -1,11 +1,18 @@
 // matmul.wgsl: y[z,m,n] = act(bias[n] + sum over k of a[z,m,k] * b[z,k,n]); plain tensors, batches z broadcast.
 // A workgroup of {{threads}} × {{threads}} lanes makes a tile of {{tile}} × {{tile}} results, each lane {{rows}} × {{rows}} of them, from tiles of
-// {{depth}} steps of k in workgroup memory: a_tile [m][k/4] and b_tile [k][n/4] of vec4. Wide: operands are read in quads,
+// {{depth}} steps of k in workgroup memory: a_tile [lane's row][its rows][k/4] and b_tile [k][n/4] of vec4,
+// structs whose inner index is constant, so that no bounds are tested. Wide: operands are read in quads,
 // the next tiles while the last are multiplied. Elements outside the bound windows count as zero; where this is not the
 // first dispatch it goes on from the sum so far, where it is not the last it leaves the sum.
 {{>elementwise}}
 {{head}}
-const kSteps = {{depth}}u / 4u;  // quads of a row of a_tile
+struct Rows {
+  w: array<vec4<f32>, {{rows}} * {{steps}}>,
+}
+struct Columns {
+  w: array<vec4<f32>, {{tile}} / 4>,
+}
+const kSteps = {{steps}}u;  // quads of a row of a's tile
 const kQuads = {{tile}}u / 4u;  // of a row of b_tile
 {{#last}}
 fn epilogue(x: f32) -> f32 {
@@ -19,6 +26,11 @@ fn b_matrix(z: u32) -> u32 {
 {{b_matrix}}}
 
 {{#wide}}
+// Row m of the tile of a, quad s along k.
+fn put_a(m: u32, s: u32, value: vec4<f32>) {
+  a_tile[m % {{threads}}u].w[m / {{threads}}u * kSteps + s] = value;
+}
+
 // Quad e of the tile of a from (m0, k0) on, and of that of b from (k0, n0) on.
 fn a_quad(matrix: u32, m0: u32, k0: u32, e: u32) -> vec4<f32> {
   let m = m0 + e / kSteps;
@@ -92,8 +104,8 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
     workgroupBarrier();
 {{#wide}}
 {{@i=loads}}
-    a_tile[lane + {{i}}u * {{wg}}u] = next_a{{i}};
-    b_tile[lane + {{i}}u * {{wg}}u] = next_b{{i}};
+    put_a((lane + {{i}}u * {{wg}}u) / kSteps, lane % kSteps, next_a{{i}});
+    b_tile[(lane + {{i}}u * {{wg}}u) / kQuads].w[(lane + {{i}}u * {{wg}}u) % kQuads] = next_b{{i}};
 {{/i}}
     workgroupBarrier();
 {{@i=loads}}
@@ -109,7 +121,7 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
       let m = e / {{depth}}u;
       let k = e % {{depth}}u;
 {{/transpose_a}}
-      a_tile[m * kSteps + k / 4u][k % 4u] = a_at(a_first, m0 + m, k0 + k);
+      a_tile[m % {{threads}}u].w[m / {{threads}}u * kSteps + k / 4u][k % 4u] = a_at(a_first, m0 + m, k0 + k);
     }
     for (var e = lane; e < {{tile}}u * {{depth}}u; e += {{wg}}u) {
 {{#transpose_b}}
@@ -119,20 +131,22 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
       let n = e % {{tile}}u;
       let k = e / {{tile}}u;
 {{/transpose_b}}
-      b_tile[k * kQuads + n / 4u][n % 4u] = b_at(b_first, k0 + k, n0 + n);
+      b_tile[k].w[n / 4u][n % 4u] = b_at(b_first, k0 + k, n0 + n);
     }
     workgroupBarrier();
 {{/wide}}
-    for (var s = 0u; s < kSteps; s++) {
+{{@s=steps}}
+    {
 {{@r=rows}}
-      let a{{r}} = a_tile[(ty + {{r}}u * {{threads}}u) * kSteps + s];
+      let a{{r}} = a_tile[ty].w[{{r}} * {{steps}} + {{s}}];
 {{/r}}
 {{@c=4}}{{@j=quads}}
-      let b{{c}}_{{j}} = b_tile[(s * 4u + {{c}}u) * kQuads + tx + {{j}}u * {{threads}}u];
+      let b{{c}}_{{j}} = b_tile[{{s}} * 4 + {{c}}].w[tx + {{j}}u * {{threads}}u];
 {{@r=rows}}
       y{{r}}_{{j}} = fma(vec4<f32>(a{{r}}[{{c}}]), b{{c}}_{{j}}, y{{r}}_{{j}});
 {{/r}}{{/j}}{{/c}}
     }
+{{/s}}
   }
   // Lanes that lie beyond the matrix or in another window make nothing.
 {{@r=rows}}{{@j=quads}}

@@ -40,7 +40,8 @@ struct Chain {
   Term y, g;
 };
 
-struct Affine {
+// scale * x + shift.
+struct ScaleShift {
   double scale = 1;
   double shift = 0;
 };
@@ -63,7 +64,7 @@ struct Elementwise {
   std::vector<Term> (*derivative)(const Chain& d) = nullptr;
   // Where operand `k` varies and the other one, if there is one, is the number c: the row as k * scale + shift, or
   // nothing. Null: never.
-  std::optional<Affine> (*as_affine)(const double* a, size_t k, double c) = nullptr;
+  std::optional<ScaleShift> (*as_affine)(const double* a, size_t k, double c) = nullptr;
   // Refuses attributes that contradict each other; may be null.
   void (*check)(const Node& node, const double* a) = nullptr;
 };

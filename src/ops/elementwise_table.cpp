@@ -72,7 +72,7 @@ void check_bounds(const Node& node, const double* a) {
 
 using D = const Chain&;
 using Terms = std::vector<Term>;
-using Line = std::optional<Affine>;
+using Line = std::optional<ScaleShift>;
 
 std::vector<Elementwise> activations() {
   return {
@@ -173,7 +173,7 @@ std::vector<Elementwise> pairs() {
          return {d.g, d.g};
        },
        .as_affine = [](const double*, size_t, double c) -> Line {
-         return Affine{1, c};
+         return ScaleShift{1, c};
        }},
       {.name = "sub",
        .arity = 2,
@@ -184,7 +184,7 @@ std::vector<Elementwise> pairs() {
          return {d.g, -d.g};
        },
        .as_affine = [](const double*, size_t k, double c) -> Line {
-         return k == 0 ? Affine{1, -c} : Affine{-1, c};
+         return k == 0 ? ScaleShift{1, -c} : ScaleShift{-1, c};
        }},
       {.name = "mul",
        .arity = 2,
@@ -195,7 +195,7 @@ std::vector<Elementwise> pairs() {
          return {d.g * d.x[1], d.g * d.x[0]};
        },
        .as_affine = [](const double*, size_t, double c) -> Line {
-         return Affine{c, 0};
+         return ScaleShift{c, 0};
        }},
       {.name = "div",
        .arity = 2,
@@ -207,7 +207,7 @@ std::vector<Elementwise> pairs() {
        },
        .as_affine =
            [](const double*, size_t k, double c) {
-             return k == 0 && c != 0 ? Line(Affine{1 / c, 0}) : Line();
+             return k == 0 && c != 0 ? Line(ScaleShift{1 / c, 0}) : Line();
            }},
       {.name = "min",
        .arity = 2,
@@ -241,7 +241,7 @@ std::vector<Elementwise> conversions() {
        .wgsl = "($0 * $scale + $shift)",
        .derivative = [](D d) -> Terms { return {affine(d.g, d.attrs[0])}; },
        .as_affine = [](const double* a, size_t, double) -> Line {
-         return Affine{a[0], a[1]};
+         return ScaleShift{a[0], a[1]};
        }},
       // clamp(x * scale + shift, lo, hi) in f32, from any element type: prepares voxel intensities.
       {.name = "affine_clamp",

@@ -97,7 +97,7 @@ class ScaleFolder {
     const std::vector<double> numbers = row_numbers(*row, node.attrs);
     Line next = line;
     for (size_t c = 0; c < constants.size(); ++c) {
-      const std::optional<Affine> affine = row->as_affine(numbers.data(), k, constants[c]);
+      const std::optional<ScaleShift> affine = row->as_affine(numbers.data(), k, constants[c]);
       if (!affine) return false;
       next.scale[c] *= affine->scale;
       next.shift[c] = next.shift[c] * affine->scale + affine->shift;

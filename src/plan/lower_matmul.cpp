@@ -127,10 +127,10 @@ class MatmulEmitter {
     k.param("m", matmul_.m).param("n", matmul_.n).param("k", matmul_.k);
     add_batch(k);
     const uint64_t groups = add_tiles(out, k);
-    k.shared("a_tile", wgsl::vec4f, uint64_t{tile_.side()} * tile_.depth / 4);
-    k.shared("b_tile", wgsl::vec4f, uint64_t{tile_.side()} * tile_.depth / 4);
+    k.shared("a_tile", "Rows", uint64_t{tile_.rows} * tile_.depth * 4, tile_.threads);
+    k.shared("b_tile", "Columns", uint64_t{tile_.side()} * 4, tile_.depth);
     k.constant("threads", tile_.threads).constant("tile", tile_.side()).constant("depth", tile_.depth);
-    k.constant("rows", tile_.rows).constant("quads", tile_.rows / 4);
+    k.constant("rows", tile_.rows).constant("quads", tile_.rows / 4).constant("steps", tile_.depth / 4);
     k.flag("transpose_a", matmul_.transpose_a).flag("transpose_b", matmul_.transpose_b).flag("bias", bias);
     k.text("a_element", element_text(*a_, "a", "i + P.a_shift"))
         .text("b_element", element_text(*b_, "b", "i + P.b_shift"));
