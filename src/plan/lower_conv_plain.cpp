@@ -56,7 +56,7 @@ class PlainConvEmitter {
     k.write("output", out, result).param("out_begin", result.first).param("out_count", result.count);
     if (last) k.checks_stored();
     add_geometry(k);
-    const BodyText body = body_wgsl(node_, {"x"}, wgsl::f32);
+    const BodyText body = epilogue(node_, "x", wgsl::f32);
     k.text("epilogue", body.statements + "  return " + body.result() + ";\n").text("T", "f32");
     k.text("store", k.stored(out, "epilogue(sum)")).flag("first", first).flag("last", last).flag("bias", bias);
     const int64_t products = g_.in_channels / g_.groups * g_.kernel[0] * g_.plane_taps();

@@ -120,7 +120,7 @@ void lower_norm_apply(Lowering& lowering, const Node& node) {
   rows.access = PackedOperand::Access::Image;
   rows.rows = 3;
   spec.operands = {x, rows};
-  const BodyText body = body_wgsl(node, {"normal"}, wgsl::vec4f);
+  const BodyText body = epilogue(node, "normal", wgsl::vec4f);
   spec.statements = "  let normal = (x - row0) * row1 + row2;\n" + body.statements;
   spec.result = body.result();
   spec.keeps_zero = body_keeps_zero(node);  // the rows of lanes beyond the last channel are zero

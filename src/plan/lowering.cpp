@@ -153,8 +153,15 @@ std::string pack_unit(const Storage& s, const std::string& text) {
   return text;
 }
 
+BodyText epilogue(const Node& node, const std::string& raw, WgslType type) {
+  if (body_operands(node) != 1 || node.results.size() > 1)
+    fail(ErrorCode::Unsupported, label_of(node), "carries a body of several operands or results, which no kernel of ",
+         node.op, " runs; put those steps behind it");
+  return body_wgsl(node, {raw}, type);
+}
+
 std::string epilogue_text(const Node& node) {
-  const BodyText body = body_wgsl(node, {"x"}, wgsl::vec4f);
+  const BodyText body = epilogue(node, "x", wgsl::vec4f);
   return body.statements + "  return " + body.result() + ";\n";
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "ops/fused.h"
 #include "ops/index_map.h"
 #include "plan/kernel.h"
 #include "plan/planner.h"
@@ -77,6 +78,8 @@ Storage scalar_view(const Storage& storage);
 // Expression that turns what array_type() holds into f32 lanes, and back.
 std::string unpack_unit(const Storage& storage, const std::string& text);
 std::string pack_unit(const Storage& storage, const std::string& text);
+// The body of a node over its raw result alone; throws Unsupported where it has further operands or several results.
+BodyText epilogue(const Node& node, const std::string& raw, WgslType type);
 // "  let step0 = …;\n  return step0;\n" for the epilogue body of a node over the variable x.
 std::string epilogue_text(const Node& node);
 // The lanes of the last quad that hold channels, as "vec4<bool>(true, true, false, false)".
