@@ -14,6 +14,12 @@ uint64_t byte_size(WgslType type) { return uint64_t{type.lanes} * (type.scalar =
 
 }  // namespace
 
+uint32_t bits_of(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, 4);
+  return bits;
+}
+
 Kernel::Kernel(Lowering& lowering, std::string file, std::string label) : lowering_(lowering), file_(std::move(file)) {
   spec_.name = file_;
   spec_.label = std::move(label);
@@ -76,18 +82,11 @@ Kernel& Kernel::param(const std::string& name, uint64_t value) {
 
 Kernel& Kernel::param(const std::string& name, int64_t value) { return param(name, static_cast<uint64_t>(value)); }
 
-Kernel& Kernel::param(const std::string& name, float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, 4);
-  return param(name, uint64_t{bits});
-}
+Kernel& Kernel::param(const std::string& name, float value) { return param(name, uint64_t{bits_of(value)}); }
 
 Kernel& Kernel::constant(const std::string& name, int64_t value) { return text(name, std::to_string(value)); }
 
-Kernel& Kernel::extent(const std::string& name, uint64_t value, bool literal) {
-  if (literal) return text(name, cat(value, "u"));
-  return param(name, value).text(name, "P." + name);
-}
+Kernel& Kernel::literal(const std::string& name, uint64_t value) { return text(name, cat(value, "u")); }
 
 Kernel& Kernel::text(const std::string& name, std::string value) {
   vars_[name] = std::move(value);

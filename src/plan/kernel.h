@@ -11,6 +11,9 @@ namespace gyrus {
 
 class Lowering;
 
+// The bits of a float, as a parameter carries them.
+uint32_t bits_of(float value);
+
 // What a dispatch costs: operations, and the least traffic in bytes.
 struct Cost {
   double flops = 0;
@@ -49,8 +52,8 @@ class Kernel {
   Kernel& param(const std::string& name, float value);  // its bits; the kernel says bitcast<f32>
   // A number that is part of the text: {{name}}.
   Kernel& constant(const std::string& name, int64_t value);
-  // An extent, {{name}} in the text: a literal where that was measured to pay, else a parameter.
-  Kernel& extent(const std::string& name, uint64_t value, bool literal);
+  // The same as a u32 literal, for extents where that was measured to pay over a parameter.
+  Kernel& literal(const std::string& name, uint64_t value);
   // A part of the text: {{name}}.
   Kernel& text(const std::string& name, std::string value);
   // Whether {{#name}} blocks are kept.
@@ -69,14 +72,13 @@ class Kernel {
   // `value`, f32 lanes, as the array that holds the storage takes it.
   std::string stored(const Storage& storage, const std::string& value) const;
 
-  // The text as it would be dispatched, for tests.
-  std::string wgsl() const;
   // Emits as many workgroups in one line; the builder folds them into three axes.
   void dispatch(uint64_t groups, const Cost& cost = {});
 
  private:
   Kernel& bind(BindingKind kind, const std::string& name, const BufferRange& range, const std::string& type);
   std::string head() const;
+  std::string wgsl() const;
 
   Lowering& lowering_;
   std::string file_;

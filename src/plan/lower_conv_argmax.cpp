@@ -107,7 +107,7 @@ class ConvArgmaxEmitter {
     k.write("labels", out.range, wgsl::u32).param("word_skip", first_word - (out.first - out.skip) / per_word_);
     k.param("words", words).param("first_word", first_word).param("begin", first).param("end", first + part.count);
     k.param("classes", g_.out_channels).constant("per_word", static_cast<int64_t>(per_word_));
-    k.constant("label_bits", static_cast<int64_t>(32 / per_word_)).extent("plane", plane_, true);
+    k.constant("label_bits", static_cast<int64_t>(32 / per_word_)).literal("plane", plane_);
     k.reports(ReportKind::Finite);
     return (words + k.workgroup() - 1) / k.workgroup();
   }

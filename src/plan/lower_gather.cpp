@@ -49,20 +49,6 @@ void lower_gather(Lowering& lowering, const Node& node) {
   emit_map(lowering, spec);
 }
 
-// A storage seen as 32-bit words.
-static Storage word_view(const Storage& s) {
-  Storage view = s;
-  const uint64_t unit = s.unit_bytes();
-  view.dtype = DType::U32;
-  view.lanes = 1;
-  view.units = s.bytes() / 4;
-  for (Chunk& chunk : view.chunks) {
-    chunk.first = chunk.first * unit / 4;
-    chunk.count = chunk.count * unit / 4;
-  }
-  return view;
-}
-
 // In place where nothing else reads the base; only what the value covers is touched. Rows must be
 // whole words, since two lanes may not write one.
 void lower_update_slice(Lowering& lowering, const Node& node) {

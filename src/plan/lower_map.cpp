@@ -1,6 +1,5 @@
 // Plain maps: kernels whose text is generated, because fusion makes them.
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
 #include "plan/lowering.h"
@@ -172,9 +171,7 @@ void add_mapped(MapSpec& spec, StoragePtr storage, const std::string& name, cons
   }
   if (map.fill) {
     const bool floats = is_float(operand.storage->dtype);
-    const float single = static_cast<float>(*map.fill);
-    uint32_t bits = 0;
-    std::memcpy(&bits, &single, 4);
+    const uint32_t bits = bits_of(static_cast<float>(*map.fill));
     spec.params.emplace_back(name + "_fill", floats ? static_cast<int64_t>(bits) : static_cast<int64_t>(*map.fill));
     operand.fill = cat("bitcast<", scalar_type(operand.storage->dtype), ">(P.", name, "_fill)");
   }

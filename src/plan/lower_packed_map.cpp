@@ -74,8 +74,9 @@ class PackedMapEmitter {
     const bool mask = spec_.channels % 4 != 0 && !spec_.keeps_zero;
     if (mask) k.param("tail", spec_.channels % 4);
     k.flag("mask", mask);
-    k.extent("plane_units", spec_.out->plane_units, true).extent("quads", ceil_div(spec_.channels, 4), true);
-    k.extent("image_units", spec_.out->units / static_cast<uint64_t>(spec_.images), true);
+    k.literal("plane_units", spec_.out->plane_units)
+        .literal("quads", static_cast<uint64_t>(ceil_div(spec_.channels, 4)));
+    k.literal("image_units", spec_.out->units / static_cast<uint64_t>(spec_.images));
     k.text("statements", reads + spec_.statements).text("result", spec_.result).text("title", spec_.name);
     k.text("store", k.stored(*spec_.out, "y")).text("T", "vec4<f32>");
     k.dispatch((units + k.workgroup() - 1) / k.workgroup(), cost);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "core/error.h"
@@ -60,12 +59,6 @@ std::string axes_index(const ReduceSpec& spec, bool reduced, const std::string& 
     if (spec.reduced[axis] == reduced)
       text += cat("  at += rest % P.dim", axis, " * P.stride", axis, ";\n  rest = rest / P.dim", axis, ";\n");
   return text + "  return at;\n";
-}
-
-uint32_t bits_of(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, 4);
-  return bits;
 }
 
 uint32_t identity(Kind kind, DType dtype) {

@@ -49,6 +49,19 @@ Storage quad_view(const Storage& s) {
   return view;
 }
 
+Storage word_view(const Storage& s) {
+  Storage view = s;
+  const uint64_t unit = s.unit_bytes();
+  view.dtype = DType::U32;
+  view.lanes = 1;
+  view.units = s.bytes() / 4;
+  for (Chunk& chunk : view.chunks) {
+    chunk.first = chunk.first * unit / 4;
+    chunk.count = chunk.count * unit / 4;
+  }
+  return view;
+}
+
 std::vector<uint64_t> chunk_sizes(const Storage& s, const Limits& limits, const std::string& what) {
   const uint64_t limit = limits.max_buffer_size;
   const uint64_t unit = s.unit_bytes();

@@ -53,6 +53,8 @@ Storage storage_shape(const TensorType& type);
 Storage laid_out(const TensorType& type, const Limits& limits, const std::string& what);
 // Plain elements seen as quads of four that follow each other.
 Storage quad_view(const Storage& storage);
+// All bytes of a storage seen as 32-bit words.
+Storage word_view(const Storage& storage);
 
 // Units in each chunk such that no chunk is over the buffer limit; throws OverLimits where a single plane is.
 std::vector<uint64_t> chunk_sizes(const Storage& storage, const Limits& limits, const std::string& what);
