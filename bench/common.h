@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "core/limits.h"
 #include "graph/graph.h"
+#include "gyrus/device.h"
 #include "plan/planner.h"
-#include "runtime/device.h"
 #include "runtime/executor.h"
 #include "volume/io.h"
 

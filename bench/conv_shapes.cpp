@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "gyrus/device.h"
 #include "passes/passes.h"
 #include "plan/planner.h"
-#include "runtime/device.h"
 #include "runtime/executor.h"
 
 using namespace gyrus;

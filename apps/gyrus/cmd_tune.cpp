@@ -42,7 +42,7 @@ void run(const TuneArguments& arguments) {
   };
   std::printf("%s, %s, %s voxels, %s\n", adapter.name.c_str(), request.model.name.c_str(),
               extents_text(request.size).c_str(), compiled.plan.precision.c_str());
-  const TuneResult result = tune(device, compiled.after, target.limits, target.tuning, wanted);
+  const TuneResult result = tune(device, compiled.after, target, target.tuning, wanted);
   const std::string file = keep_tuning(tuning_key(target.device, compiled.after, target.limits), result);
   std::printf("best: %s, %.2f ms instead of %.2f ms%s\n", to_string(result.best).c_str(), result.best_ms,
               result.base_ms, result.complete ? "" : " (the time was up before all shapes were tried)");

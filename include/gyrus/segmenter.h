@@ -16,19 +16,9 @@ namespace gyrus {
 // smaller buffers, else f16.
 enum class PrecisionChoice : uint8_t { F32, F16, Auto };
 
-// A GPU, or a software driver that stands in for one.
-struct GpuInfo {
-  std::string name, backend, driver;
-  bool software = false;
-  std::optional<uint64_t> memory_bytes;  // none where the driver does not tell
-};
-
-// All that this machine offers, best first. Empty where there is none.
-std::vector<GpuInfo> list_gpus();
-
 struct SegmenterOptions {
   PrecisionChoice precision = PrecisionChoice::Auto;
-  std::string device{};  // "" the best, "N" by its place in list_gpus(), else part of a name
+  std::string device{};  // "" the best, "N" by its place in list_adapters() (gyrus/device.h), else part of a name
   // How voxels are prepared and labels cleaned. What is not given is the model's own way, as its manifest says it
   // (docs/models.md) or as it is known by its weights.
   std::string normalize{};                          // "minmax", "quantile", "quantile:LOW,HIGH" or "none"

@@ -16,7 +16,7 @@ Compiled compile_as(const Model& model, const Shape& spatial, const NetworkOptio
   cut.limits = limits_for(choice, target.limits);
   if (target.kept)
     if (const auto kept = target.kept(cut, out.after)) cut.tuning.conv = *kept;
-  out.plan = make_plan(out.after, cut.limits, cut.tuning);
+  out.plan = make_plan(out.after, cut, cut.tuning);
   out.decision.plan = choice;
   return out;
 }
@@ -31,7 +31,7 @@ void check_memory(const Model& model, const Shape& spatial, const Plan& plan, co
 
 }  // namespace
 
-CompileTarget default_target() { return {"a device with WebGPU's default limits", default_limits(), {}, std::nullopt}; }
+CompileTarget default_target() { return {default_limits(), "a device with WebGPU's default limits", {}, std::nullopt}; }
 
 PrecisionChoice parse_precision(const std::string& text) {
   if (text == "f32") return PrecisionChoice::F32;

@@ -15,9 +15,8 @@
 namespace gyrus {
 
 // What a plan is made for: a device as the planner sees it.
-struct CompileTarget {
+struct CompileTarget : Target {
   std::string name;
-  Limits limits;
   PlanOptions tuning;
   std::optional<MemoryBudget> memory;
   std::string device{};  // adapter and driver, under which tunings are kept; empty: none are looked for

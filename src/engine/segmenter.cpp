@@ -59,13 +59,6 @@ struct SegmenterImpl {
 
 const char* version() { return GYRUS_VERSION; }
 
-std::vector<GpuInfo> list_gpus() {
-  std::vector<GpuInfo> gpus;
-  for (const AdapterInfo& a : list_adapters())
-    gpus.push_back({a.name, a.backend, a.driver, a.type == AdapterType::Software, a.memory_bytes});
-  return gpus;
-}
-
 Segmenter::Segmenter(const std::string& model, std::array<int64_t, 3> size, const SegmenterOptions& options) {
   for (int64_t extent : size)
     if (extent < 1) fail(ErrorCode::InvalidInput, "segmenter", "the size ", to_string(size), " is not positive");

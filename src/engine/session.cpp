@@ -19,7 +19,7 @@ Device device_for(const std::string& selector, const Plan& plan) {
 }  // namespace
 
 CompileTarget target_of(const AdapterInfo& adapter, const std::optional<Limits>& limits) {
-  CompileTarget target{adapter.name, adapter.limits, {}, std::nullopt};
+  CompileTarget target{static_cast<const Target&>(adapter), adapter.name, {}, std::nullopt};
   if (adapter.memory_bytes) target.memory = MemoryBudget{*adapter.memory_bytes};
   target.device = cat(adapter.name, ", ", adapter.driver, ", ", adapter.backend);
   target.kept = [](const CompileTarget& t, const Graph& graph) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/compile.h"
-#include "runtime/device.h"
+#include "gyrus/device.h"
 #include "runtime/executor.h"
 
 // A plan loaded onto a device.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/profile.h"
+#include "gyrus/profile.h"
 
 namespace gyrus {
 

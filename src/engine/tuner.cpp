@@ -61,10 +61,10 @@ std::map<std::string, Tensor> zeros(const Graph& graph) {
 }
 
 // The fastest of a few runs, milliseconds of GPU time; nothing where the device cannot run this shape.
-std::optional<double> time_of(const Device& device, const Graph& graph, const Limits& limits, const PlanOptions& plan,
+std::optional<double> time_of(const Device& device, const Graph& graph, const Target& target, const PlanOptions& plan,
                               const std::map<std::string, Tensor>& inputs, int repeats) {
   try {
-    Executor executor(device, make_plan(graph, limits, plan));
+    Executor executor(device, make_plan(graph, target, plan));
     double best = 0;
     for (int r = 0; r <= repeats; ++r) {  // the first warms up
       const double ms = executor.run(inputs).profile.gpu_seconds * 1e3;
@@ -107,7 +107,7 @@ std::vector<ConvTuning> tuning_candidates(const ConvTuning& base) {
   return shapes;
 }
 
-TuneResult tune(const Device& device, const Graph& graph, const Limits& limits, const PlanOptions& base,
+TuneResult tune(const Device& device, const Graph& graph, const Target& target, const PlanOptions& base,
                 const TuneOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -116,7 +116,7 @@ TuneResult tune(const Device& device, const Graph& graph, const Limits& limits, 
   PlanOptions plan = base;
   const auto measure = [&](const ConvTuning& shape) {
     plan.conv = shape;
-    const auto ms = time_of(device, graph, limits, plan, inputs, options.repeats);
+    const auto ms = time_of(device, graph, target, plan, inputs, options.repeats);
     ++result.tried;
     if (ms && options.observer) options.observer(shape, *ms);
     return ms;

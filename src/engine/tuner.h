@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "gyrus/device.h"
 #include "plan/planner.h"
-#include "runtime/device.h"
 
 // Which shape of the convolution kernels is fastest for a network on a device: measured once, kept on disk. Only shapes
 // are tuned. What decides how sums are formed (Winograd, statistics inside the convolution) stays as it is in the base.
@@ -31,7 +31,7 @@ struct TuneResult {
 
 // Runs the graph, which went through the passes, with one axis changed after another and the best kept. The device must
 // have been opened with the limits given. A shape that the device refuses is passed over.
-TuneResult tune(const Device& device, const Graph& graph, const Limits& limits, const PlanOptions& base,
+TuneResult tune(const Device& device, const Graph& graph, const Target& target, const PlanOptions& base,
                 const TuneOptions& options = {});
 
 // What a tuning is valid for: the adapter and its driver, this version of gyrus and its kernels, the network with its

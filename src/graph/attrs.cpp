@@ -1,4 +1,4 @@
-#include "graph/attrs.h"
+#include "gyrus/attrs.h"
 
 #include "core/error.h"
 #include "core/tensor.h"

@@ -22,6 +22,35 @@ ValueId Graph::new_value(TensorType type, std::string name) {
   return static_cast<ValueId>(values_.size() - 1);
 }
 
+Value Graph::input(const std::string& name, DType dtype, const Shape& shape) {
+  return {*this, add_input(name, {dtype, shape})};
+}
+
+Value Graph::constant(Tensor tensor, const std::string& name) { return {*this, add_constant(name, std::move(tensor))}; }
+
+Value Graph::parameter(const std::string& name, Tensor start) {
+  const TensorType type{start.dtype, start.shape};
+  return {*this, add_state(name, type, std::make_shared<const Tensor>(std::move(start)))};
+}
+
+Value Graph::state(const std::string& name, DType dtype, const Shape& shape) {
+  return {*this, add_state(name, {dtype, shape})};
+}
+
+Value Graph::argument(const std::string& name, DType dtype, double least, double most) {
+  return {*this, add_argument(name, dtype, least, most)};
+}
+
+void Graph::update(Value state, Value next) { update(id_of(state, "update"), id_of(next, "update")); }
+void Graph::output(const std::string& name, Value value) { add_output(name, id_of(value, name)); }
+void Graph::capture(const std::string& name, Value value) { add_capture(name, id_of(value, name)); }
+
+ValueId Graph::id_of(Value value, const std::string& subject) const {
+  if (!value) fail(ErrorCode::InvalidGraph, subject, "a value is missing");
+  if (&value.graph() != this) fail(ErrorCode::InvalidGraph, subject, "the value belongs to another graph");
+  return value.id();
+}
+
 ValueId Graph::add_input(const std::string& name, TensorType type) {
   check_extents(type, name);
   const ValueId id = new_value(std::move(type), name);
@@ -46,7 +75,7 @@ ValueId Graph::add(const std::string& op, const std::vector<ValueId>& inputs, At
   node.op = op;
   node.attrs = std::move(attrs);
   node.inputs = inputs;
-  node.label = std::move(label);
+  node.label = label.empty() ? label_ : std::move(label);
   return add_node(std::move(node)).front();
 }
 
@@ -102,7 +131,7 @@ void Graph::add_capture(const std::string& name, ValueId value) { captures_.push
 void Graph::add_output(const std::string& name, ValueId value) { outputs_.push_back({name, value}); }
 
 const Tensor& Graph::constant(ValueId id) const {
-  const Value& v = value(id);
+  const ValueInfo& v = value(id);
   if (!v.constant) fail(ErrorCode::InvalidGraph, "graph", "value %", id, " '", v.name, "' is not a constant");
   return *v.constant;
 }
@@ -163,7 +192,7 @@ Graph without_dead_nodes(const Graph& graph) {
   std::vector<ValueId> renamed(graph.value_count(), kNoValue);
   copy_sources(graph, result, renamed);
   for (ValueId id = 0; id < graph.value_count(); ++id) {
-    const Value& value = graph.value(id);
+    const ValueInfo& value = graph.value(id);
     if (!value.constant || !live[id]) continue;
     renamed[id] = result.add_constant(value.name, value.constant);
     result.set_type(renamed[id], value.type);

@@ -9,7 +9,7 @@ namespace {
 std::string reference_to(const Graph& graph, ValueId id) {
   if (id == kNoValue) return "none";
   if (id >= graph.value_count()) return "%?";
-  const Value& value = graph.value(id);
+  const ValueInfo& value = graph.value(id);
   if (value.constant && !value.name.empty()) return "@" + value.name;
   return "%" + std::to_string(id);
 }

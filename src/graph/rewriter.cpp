@@ -12,7 +12,7 @@ Rewriter::Rewriter(const Graph& old)
 ValueId Rewriter::operator()(ValueId id) {
   if (id == kNoValue) return id;
   if (map_.at(id) == kNoValue && old_.is_constant(id)) {
-    const Value& value = old_.value(id);
+    const ValueInfo& value = old_.value(id);
     map_[id] = graph_.add_constant(value.name, value.constant);
     graph_.set_type(map_[id], value.type);
   }
@@ -62,6 +62,26 @@ const Node* Rewriter::maker(ValueId id) {
     for (ValueId output : graph_.nodes()[indexed_].outputs) makers_.at(output) = indexed_ + 1;
   if (id == kNoValue || makers_.at(id) == 0) return nullptr;
   return &graph_.nodes()[makers_[id] - 1];
+}
+
+Graph with_shapes(const Graph& graph, const std::map<std::string, Shape>& shapes) {
+  Rewriter rewrite(graph);
+  size_t found = 0;
+  for (const Port& input : graph.inputs()) {
+    const auto shape = shapes.find(input.name);
+    if (shape == shapes.end()) continue;
+    ++found;
+    rewrite.graph().set_type(rewrite(input.value), {graph.type(input.value).dtype, shape->second});
+  }
+  if (found != shapes.size()) {
+    std::string known;
+    for (const Port& input : graph.inputs()) known += (known.empty() ? "" : ", ") + input.name;
+    for (const auto& [name, shape] : shapes)
+      if (known.empty() || (", " + known + ", ").find(", " + name + ", ") == std::string::npos)
+        fail(ErrorCode::InvalidInput, name, "the network has no such input; it has: ", known.empty() ? "none" : known);
+  }
+  for (const Node& node : graph.nodes()) rewrite.add_for(node.outputs, rewrite.mapped(node));
+  return rewrite.finish("with_shapes");
 }
 
 Graph Rewriter::finish(const std::string& pass) {

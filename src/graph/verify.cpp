@@ -85,7 +85,7 @@ class Verifier {
   }
 
   void check_constant(ValueId id) {
-    const Value& value = graph_.value(id);
+    const ValueInfo& value = graph_.value(id);
     const std::string where = "constant '" + value.name + "'";
     make(id, where);
     const Tensor& tensor = *value.constant;

@@ -9,18 +9,6 @@ namespace {
 bool is_wide(DType dtype) { return dtype == DType::I64 || dtype == DType::Bool; }
 DType narrowed(DType dtype) { return dtype == DType::I64 ? DType::I32 : dtype == DType::Bool ? DType::U8 : dtype; }
 
-Tensor narrow(const Tensor& tensor, const std::string& name) {
-  Tensor result(narrowed(tensor.dtype), tensor.shape);
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    const int64_t value = tensor.dtype == DType::I64 ? tensor.as<int64_t>()[i] : tensor.as<uint8_t>()[i] != 0;
-    if (value < INT32_MIN || value > INT32_MAX)
-      fail(ErrorCode::InvalidGraph, name.empty() ? "constant" : name, "element ", i, " is ", value,
-           ", which does not fit 32 bits; devices have no wider integers");
-    set(result, i, static_cast<double>(value));
-  }
-  return result;
-}
-
 void narrow_value(Graph& graph, ValueId id) {
   TensorType type = graph.type(id);
   type.dtype = narrowed(type.dtype);
@@ -38,6 +26,24 @@ void narrow_node(Rewriter& rewrite, const Node& node) {
 
 }  // namespace
 
+Tensor narrow(const Tensor& tensor, const std::string& name, ErrorCode code) {
+  Tensor result(narrowed(tensor.dtype), tensor.shape);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const int64_t value = tensor.dtype == DType::I64 ? tensor.as<int64_t>()[i] : tensor.as<uint8_t>()[i] != 0;
+    if (value < INT32_MIN || value > INT32_MAX)
+      fail(code, name.empty() ? "constant" : name, "element ", i, " is ", value,
+           ", which does not fit 32 bits; devices have no wider integers");
+    set(result, i, static_cast<double>(value));
+  }
+  return result;
+}
+
+Tensor widen(const Tensor& tensor, DType dtype) {
+  Tensor result(dtype, tensor.shape);
+  for (int64_t i = 0; i < tensor.size(); ++i) set(result, i, get(tensor, i));
+  return result;
+}
+
 Graph narrow_integers(const Graph& graph) {
   Rewriter rewrite(graph);
   for (const State& state : graph.states())
@@ -46,9 +52,10 @@ Graph narrow_integers(const Graph& graph) {
            "; states are kept on the device: use i32 or u8");
   for (const Port& input : graph.inputs()) narrow_value(rewrite.graph(), rewrite(input.value));
   for (ValueId id = 0; id < graph.value_count(); ++id) {
-    const Value& value = graph.value(id);
+    const ValueInfo& value = graph.value(id);
     if (value.constant && is_wide(value.type.dtype))
-      rewrite.replace(id, rewrite.graph().add_constant(value.name, narrow(*value.constant, value.name)));
+      rewrite.replace(
+          id, rewrite.graph().add_constant(value.name, narrow(*value.constant, value.name, ErrorCode::InvalidGraph)));
   }
   for (const Node& node : graph.nodes()) {
     bool wide = false;

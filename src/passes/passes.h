@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "gyrus/error.h"
+#include "gyrus/target.h"
 
 // The passes, in the order in which a graph meets them. Each takes a graph and gives a new one; `optimize` runs them
 // all and verifies after each.
 
 namespace gyrus {
-
-enum class Precision { F32, F16 };
 
 // Replaces ops that decompose (group_norm, batch_norm, softmax …) by simpler ones.
 Graph decompose(const Graph& graph);
@@ -18,6 +18,9 @@ Graph decompose(const Graph& graph);
 Graph fold_constants(const Graph& graph);
 // Makes i32 of i64 and bytes of truth values, ports included. Throws InvalidGraph where a constant does not fit.
 Graph narrow_integers(const Graph& graph);
+// The same of what goes through the ports: of a tensor, with `code` where an element does not fit, and back.
+Tensor narrow(const Tensor& tensor, const std::string& name, ErrorCode code);
+Tensor widen(const Tensor& tensor, DType dtype);
 // Folds per-channel constant scale and shift behind a convolution into its weights and bias.
 Graph fold_scale(const Graph& graph);
 // Lets the convolution that makes a tensor gather the statistics of the norm that reads it.
@@ -30,7 +33,7 @@ Graph fuse_epilogues(const Graph& graph);
 Graph fuse_elementwise(const Graph& graph);
 // Gives every value its layout and inserts repack nodes where layouts meet.
 Graph assign_layout(const Graph& graph);
-// Stores packed feature maps in halves where asked.
+// Stores packed feature maps in halves where asked. Throws Unsupported for a precision that no kernel has.
 Graph assign_precision(const Graph& graph, Precision precision);
 
 // Runs all passes; `observer` (optional) sees the graph after each.

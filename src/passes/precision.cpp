@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/error.h"
 #include "passes/passes.h"
 
 namespace gyrus {
@@ -11,14 +12,18 @@ bool is_channel_vector(const Shape& shape) {
 }  // namespace
 
 Graph assign_precision(const Graph& graph, Precision precision) {
+  const auto [storage, compute] = precision;
+  if (compute != DType::F32 || (storage != DType::F32 && storage != DType::F16))
+    fail(ErrorCode::Unsupported, "precision", "no kernel stores ", to_string(storage), " and computes in ",
+         to_string(compute), "; there are f32 and f16 for storage, computed in f32");
   Graph result = graph;
-  if (precision == Precision::F32) return result;
+  if (storage == DType::F32) return result;
   for (const Node& node : graph.nodes()) {
     for (ValueId id : node.outputs) {
       TensorType type = graph.type(id);
       const bool map = type.layout == Layout::Packed && type.dtype == DType::F32 && !is_channel_vector(type.shape);
       if (!map) continue;
-      type.dtype = DType::F16;
+      type.dtype = storage;
       result.set_type(id, type);
     }
   }

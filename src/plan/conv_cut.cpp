@@ -52,7 +52,7 @@ std::vector<Interval> output_groups(const ConvSite& site, const CutOptions& opti
   const int64_t each = most_quads(std::min(out_quads, options.output_quads), out_quads, [&](const Interval& quads) {
     for (int64_t slab = 0; slab < slabs; ++slab) {
       const UnitRange units = packed_range(site.out, {slab, slab + 1}, quads);
-      if (!fits_window(site.out, units.first, units.count, site.limits)) return false;
+      if (!fits_window(site.out, units.first, units.count, site.target.limits)) return false;
     }
     return true;
   });
@@ -80,7 +80,7 @@ void ConvCut::choose(const CutOptions& options, bool reserve_sums) {
   if (inputs_ < 1)
     fail(ErrorCode::OverLimits, conv_.label, "a convolution needs more storage buffers a stage than the ",
          limits().max_storage_buffers_per_shader_stage, " the device allows");
-  out_groups_ = output_groups(conv_site(limits(), lowering_.options(), conv_), options);
+  out_groups_ = output_groups(conv_site(lowering_.target(), lowering_.options(), conv_), options);
 }
 
 Interval ConvCut::needs(const Interval& planes, const Interval& taps) const {

@@ -26,11 +26,11 @@ ValueId arranged(Rewriter& rewrite, const Node& node, const std::vector<ValueId>
 
 }  // namespace
 
-Graph arrange_weights(const Graph& graph, const Limits& limits, const PlanOptions& options) {
+Graph arrange_weights(const Graph& graph, const Target& target, const PlanOptions& options) {
   Rewriter rewrite(graph);
   for (const Node& node : graph.nodes()) {
     const OrderWeights order = lowering_of(node).order;
-    const WeightOrders orders = order ? order(graph, node, limits, options) : WeightOrders{};
+    const WeightOrders orders = order ? order(graph, node, target, options) : WeightOrders{};
     if (orders.storage.empty()) {
       rewrite.copy(node);
       continue;

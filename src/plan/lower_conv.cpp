@@ -82,12 +82,12 @@ const ConvKernel& conv_kernel(const ConvSite& site) {
   fail(ErrorCode::Unsupported, "conv", "no kernel suits");
 }
 
-ConvSite conv_site(const Limits& limits, const PlanOptions& options, const PackedConv& conv) {
-  return {limits, options, conv.geometry, *conv.in, *conv.out, conv.stats, conv.last_point.has_value()};
+ConvSite conv_site(const Target& target, const PlanOptions& options, const PackedConv& conv) {
+  return {target, options, conv.geometry, *conv.in, *conv.out, conv.stats, conv.last_point.has_value()};
 }
 
 void emit_packed_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats) {
-  conv_kernel(conv_site(lowering.limits(), lowering.options(), conv)).emit(lowering, conv, stats);
+  conv_kernel(conv_site(lowering.target(), lowering.options(), conv)).emit(lowering, conv, stats);
 }
 
 void lower_conv(Lowering& lowering, const Node& node) {
@@ -95,14 +95,14 @@ void lower_conv(Lowering& lowering, const Node& node) {
   lower_packed(lowering, node);
 }
 
-WeightOrders order_conv(const Graph& graph, const Node& node, const Limits& limits, const PlanOptions& options) {
+WeightOrders order_conv(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options) {
   const TensorType& out = graph.type(node.outputs[0]);
   if (out.layout == Layout::Plain) return {};
-  const ConvSite site{limits,
+  const ConvSite site{target,
                       options,
                       conv_geometry(graph, node, out.shape),
-                      laid_out(graph.type(node.inputs[0]), limits, label_of(node)),
-                      laid_out(out, limits, label_of(node)),
+                      laid_out(graph.type(node.inputs[0]), target.limits, label_of(node)),
+                      laid_out(out, target.limits, label_of(node)),
                       node.outputs.size() > 1,
                       graph.is_constant(node.inputs[1])};
   return conv_kernel(site).orders(site);

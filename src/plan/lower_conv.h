@@ -43,7 +43,7 @@ PackedConv packed_conv(Lowering& lowering, const Node& node, const Shape& out_sh
 
 // What decides how the weights of a packed convolution are ordered: all of it is known before anything is lowered.
 struct ConvSite {
-  const Limits& limits;
+  const Target& target;
   const PlanOptions& options;
   ConvGeometry geometry;
   Storage in, out;
@@ -68,7 +68,7 @@ struct ConvKernel {
 extern const ConvKernel kWinogradConv, kDirectConv;
 // The first, in order of preference, that suits.
 const ConvKernel& conv_kernel(const ConvSite& site);
-ConvSite conv_site(const Limits& limits, const PlanOptions& options, const PackedConv& conv);
+ConvSite conv_site(const Target& target, const PlanOptions& options, const PackedConv& conv);
 
 // Emits the dispatches of one image by the kernel that suits.
 void emit_packed_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats);
@@ -77,9 +77,9 @@ void emit_packed_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* s
 void lower_plain_conv(Lowering& lowering, const Node& node);
 
 // How the weights of a node are to be ordered; empty where it takes them as they are.
-WeightOrders order_conv(const Graph& graph, const Node& node, const Limits& limits, const PlanOptions& options);
-WeightOrders order_conv_argmax(const Graph& graph, const Node& node, const Limits& limits, const PlanOptions& options);
+WeightOrders order_conv(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
+WeightOrders order_conv_argmax(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 // The graph with an arrange node before every convolution whose kernel wants one; those of constants are computed.
-Graph arrange_weights(const Graph& graph, const Limits& limits, const PlanOptions& options);
+Graph arrange_weights(const Graph& graph, const Target& target, const PlanOptions& options);
 
 }  // namespace gyrus

@@ -166,11 +166,11 @@ class ConvArgmaxEmitter {
 
 void lower_conv_argmax(Lowering& lowering, const Node& node) { ConvArgmaxEmitter(lowering, node).run(); }
 
-WeightOrders order_conv_argmax(const Graph& graph, const Node& node, const Limits& limits, const PlanOptions& options) {
+WeightOrders order_conv_argmax(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options) {
   const Shape shape = logits_shape(graph, node);
-  const Storage in = laid_out(graph.type(node.inputs[0]), limits, label_of(node));
+  const Storage in = laid_out(graph.type(node.inputs[0]), target.limits, label_of(node));
   const ConvGeometry g = conv_geometry(graph, node, shape);
-  if (fits_one_kernel(in, g, limits)) {
+  if (fits_one_kernel(in, g, target.limits)) {
     WeightOrders result;
     result.storage.push_back({{"kernel", std::string("argmax")},
                               {"begin", int64_t{0}},
@@ -179,7 +179,7 @@ WeightOrders order_conv_argmax(const Graph& graph, const Node& node, const Limit
     return result;
   }
   const TensorType one_plane{DType::F32, {1, shape[1], 1, g.out[1], g.out[2]}, Layout::Packed};
-  const ConvSite site{limits, options, g, in, laid_out(one_plane, limits, label_of(node)), false, false};
+  const ConvSite site{target, options, g, in, laid_out(one_plane, target.limits, label_of(node)), false, false};
   return kDirectConv.orders(site);
 }
 

@@ -11,8 +11,9 @@ bool gathers(const ConvSite& site) { return site.stats && site.options.conv.gath
 
 // A workgroup whose statistics leave at least a quarter of the workgroup's memory to weights.
 uint32_t workgroup_for(const ConvSite& site) {
-  uint32_t wg = workgroup_size(site.limits, site.options.conv.workgroup);
-  while (gathers(site) && wg > 1 && 4 * wg * kStatisticsBytes > 3 * site.limits.max_compute_workgroup_storage_size)
+  uint32_t wg = workgroup_size(site.target.limits, site.options.conv.workgroup);
+  while (gathers(site) && wg > 1 &&
+         4 * wg * kStatisticsBytes > 3 * site.target.limits.max_compute_workgroup_storage_size)
     wg /= 2;
   return wg;
 }
@@ -20,7 +21,7 @@ uint32_t workgroup_for(const ConvSite& site) {
 // Workgroup memory for weights, in bytes.
 uint64_t stage_bytes(const ConvSite& site) {
   const uint64_t statistics = gathers(site) ? 3 * kVec4Bytes + workgroup_for(site) * kStatisticsBytes : 0;
-  const uint64_t all = site.limits.max_compute_workgroup_storage_size;
+  const uint64_t all = site.target.limits.max_compute_workgroup_storage_size;
   return all > statistics ? all - statistics : 0;
 }
 
@@ -55,7 +56,7 @@ class DirectConv {
  public:
   DirectConv(Lowering& lowering, const PackedConv& conv)
       : lowering_(lowering),
-        site_(conv_site(lowering.limits(), lowering.options(), conv)),
+        site_(conv_site(lowering.target(), lowering.options(), conv)),
         tuning_(lowering.options().conv),
         conv_(conv),
         cut_(lowering, conv, cut_options(site_)),
@@ -91,9 +92,11 @@ class DirectConv {
       text += "  let raw = " + read(0);
     } else {
       text += cat("  var raw = ", to_string(array_type(*conv_.in)), "();\n");
+      // A voxel lies in one window. (Mesa 26's llvmpipe mistranslates the same tests one after another, without else.)
       for (int64_t b = 0; b < inputs; ++b)
-        text += cat("  if (kd == P.in", b, "_tap && u32(d) - P.in", b, "_begin < P.in", b,
-                    "_planes) {\n    raw = ", read(b), "  }\n");
+        text += cat(b == 0 ? "  if" : " else if", " (kd == P.in", b, "_tap && u32(d) - P.in", b, "_begin < P.in", b,
+                    "_planes) {\n    raw = ", read(b), "  }");
+      text += "\n";
     }
     return cat(text, "  return select(", value, "(0.0), ", unpack_unit(*conv_.in, "raw"), ", ok);\n}\n");
   }

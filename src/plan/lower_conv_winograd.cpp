@@ -31,7 +31,7 @@ bool suits(const ConvSite& site) {
   if (g.kernel[1] != 3 || g.stride[1] != 1 || g.stride[2] != 1) return false;
   // One row of weights and one group's sums must fit the smallest workgroup memory.
   constexpr uint64_t kLeastShared = 4096;
-  if (site.limits.max_compute_workgroup_storage_size < kLeastShared) return false;
+  if (site.target.limits.max_compute_workgroup_storage_size < kLeastShared) return false;
   // Runs of voxels that the volume does not have would cost more than the products they save.
   const int64_t in_class = ceil_div(g.out[1], g.dilation[1]);
   const int64_t voxels = tile_for(g.out_quads()).voxels();
@@ -46,7 +46,7 @@ CutOptions cut_options(const ConvSite& site) {
   // Channels that groups of quads hold in vain are left out where a dispatch of its own for the last group pays: not
   // where windows make dispatches short, since each waits for the one before.
   const int64_t held = ceil_div(g.out_quads(), tile.quads) * tile.quads * 4;
-  const uint64_t binding = site.limits.max_storage_buffer_binding_size;
+  const uint64_t binding = site.target.limits.max_storage_buffer_binding_size;
   const bool whole = site.in.bytes() <= binding && site.out.bytes() <= binding;
   if (whole && held - g.out_channels >= 3) o.tail_unit = tile.quads;
   o.stats = site.stats && site.options.conv.gather_statistics;
@@ -70,7 +70,7 @@ int64_t weight_rows(const ConvGeometry& g, const Interval& quads, int64_t held) 
 // halves, or the short dispatch of a last group, it was measured to cost more than it saves.
 bool uniform_pays(const ConvSite& site, const std::vector<Interval>& groups, int64_t held) {
   const auto bytes = static_cast<uint64_t>(weight_rows(site.geometry, groups[0], held) * last_point(held)) * kVec4Bytes;
-  return site.constant && bytes <= site.limits.max_uniform_buffer_binding_size && site.in.dtype == DType::F32 &&
+  return site.constant && bytes <= site.target.limits.max_uniform_buffer_binding_size && site.in.dtype == DType::F32 &&
          groups.size() == 1;
 }
 
@@ -95,7 +95,7 @@ class WinogradConv {
   WinogradConv(Lowering& lowering, const PackedConv& conv)
       : lowering_(lowering),
         conv_(conv),
-        site_(conv_site(lowering.limits(), lowering.options(), conv)),
+        site_(conv_site(lowering.target(), lowering.options(), conv)),
         tile_(tile_for(conv.geometry.out_quads())),
         cut_(lowering, conv, cut_options(site_)) {
     const int64_t quads = std::min(tile_.quads, cut_.out_groups()[0].size());

@@ -8,9 +8,10 @@
 
 namespace gyrus {
 
-Lowering::Lowering(const Graph& graph, const Limits& limits, const PlanOptions& options)
+Lowering::Lowering(const Graph& graph, const Target& target, const PlanOptions& options)
     : graph_(graph),
-      builder_(limits),
+      target_(target),
+      builder_(target.limits),
       options_(options),
       storage_(graph.value_count()),
       last_use_(graph.value_count(), -1) {
@@ -59,7 +60,7 @@ StoragePtr Lowering::state_becoming(ValueId id) {
 }
 
 StoragePtr Lowering::make_constant(ValueId id) {
-  const Value& value = graph_.value(id);
+  const ValueInfo& value = graph_.value(id);
   Storage storage = storage_shape(value.type);
   if (value.type.layout != Layout::Plain) fail(ErrorCode::InvalidGraph, value.name, "a constant must be plain");
   const std::vector<std::byte>& data = value.constant->data;

@@ -23,11 +23,12 @@ uint32_t workgroup_size(const Limits& limits, uint32_t wanted);
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const Limits& limits, const PlanOptions& options);
+  Lowering(const Graph& graph, const Target& target, const PlanOptions& options);
 
   const Graph& graph() const { return graph_; }
   PlanBuilder& builder() { return builder_; }
-  const Limits& limits() const { return builder_.limits(); }
+  const Target& target() const { return target_; }
+  const Limits& limits() const { return target_.limits; }
   const PlanOptions& options() const { return options_; }
 
   // Where a value lies; constants are laid down on first use.
@@ -53,6 +54,7 @@ class Lowering {
   StoragePtr make_constant(ValueId id);
   StoragePtr state_becoming(ValueId id);
   const Graph& graph_;
+  Target target_;
   PlanBuilder builder_;
   PlanOptions options_;
   std::vector<StoragePtr> storage_;

@@ -3,7 +3,7 @@
 
 namespace gyrus {
 
-using OrderWeights = WeightOrders (*)(const Graph& graph, const Node& node, const Limits& limits,
+using OrderWeights = WeightOrders (*)(const Graph& graph, const Node& node, const Target& target,
                                       const PlanOptions& options);
 
 // How the planner treats an op.

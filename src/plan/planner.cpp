@@ -66,9 +66,9 @@ PlanOptions software_options() {
   return options;
 }
 
-Plan make_plan(const Graph& given, const Limits& limits, const PlanOptions& options) {
-  const Graph graph = arrange_weights(given, limits, options);
-  Lowering lowering(graph, limits, options);
+Plan make_plan(const Graph& given, const Target& target, const PlanOptions& options) {
+  const Graph graph = arrange_weights(given, target, options);
+  Lowering lowering(graph, target, options);
   Ports ports(lowering);
   ports.lay_sources();
   for (size_t n = 0; n < graph.nodes().size(); ++n) {

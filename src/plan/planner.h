@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "gyrus/target.h"
 #include "plan/plan.h"
 
 namespace gyrus {
@@ -29,8 +30,8 @@ struct PlanOptions {
 // no barriers, which cost it more than reads.
 PlanOptions software_options();
 
-// Turns a graph that went through the passes into a plan that keeps the limits: a pure function of its arguments.
-// Throws OverLimits where no cutting makes it fit, naming the node.
-Plan make_plan(const Graph& graph, const Limits& limits, const PlanOptions& options = {});
+// Turns a graph that went through the passes into a plan that keeps the target's limits: a pure function of its
+// arguments. Throws OverLimits where no cutting makes it fit, naming the node.
+Plan make_plan(const Graph& graph, const Target& target, const PlanOptions& options = {});
 
 }  // namespace gyrus

@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/device.h"
+#include "gyrus/device.h"
 #include "runtime/handles.h"
 
 // Instances and adapters, shared by everything in the process that uses a device.

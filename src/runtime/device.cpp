@@ -1,4 +1,4 @@
-#include "runtime/device.h"
+#include "gyrus/device.h"
 
 #include <algorithm>
 
@@ -261,8 +261,22 @@ Device::Device(std::shared_ptr<DeviceImpl> impl) : impl_(std::move(impl)) {}
 const AdapterInfo& Device::adapter() const { return impl_->adapter; }
 Limits Device::limits() const { return impl_->limits; }
 Features Device::features() const { return impl_->features; }
+
+Target Device::target() const {
+  Target target = impl_->adapter;
+  target.limits = impl_->limits;
+  target.features = impl_->features;
+  return target;
+}
+
 bool Device::lost() const { return impl_->lost(); }
 void Device::check() const { impl_->check("idle"); }
+
+size_t Device::compiled_kernels() const {
+  const std::lock_guard lock(impl_->pipelines_mutex);
+  return impl_->pipelines.size();
+}
+
 uint64_t Device::most_staging_bytes() const { return impl_->staging.most_bytes(); }
 uint64_t Device::buffer_bytes() const { return *impl_->buffer_bytes; }
 
@@ -288,6 +302,15 @@ Device open_device(const DeviceOptions& options) {
     fail(ErrorCode::Device, adapter.info.name, "the device does not tell its limits");
   impl->limits = to_limits(granted);
   return Device(std::move(impl));
+}
+
+Device open_gpu(const std::string& selector) {
+  const AdapterInfo adapter = choose_adapter(selector);
+  DeviceOptions options;
+  options.selector = selector;
+  options.limits = adapter.limits;
+  options.features = adapter.features;
+  return open_device(options);
 }
 
 std::map<std::string, int64_t> live_objects() {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "gyrus/device.h"
 #include "plan/plan.h"
 #include "runtime/adapters.h"
 #include "runtime/buffer.h"
-#include "runtime/device.h"
 #include "runtime/handles.h"
 #include "runtime/pace.h"
 #include "runtime/staging.h"

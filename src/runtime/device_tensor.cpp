@@ -1,4 +1,4 @@
-#include "runtime/device_tensor.h"
+#include "gyrus/device_tensor.h"
 
 #include <algorithm>
 

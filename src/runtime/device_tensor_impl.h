@@ -2,9 +2,9 @@
 #include <memory>
 #include <vector>
 
+#include "gyrus/device_tensor.h"
 #include "plan/plan.h"
 #include "runtime/device_impl.h"
-#include "runtime/device_tensor.h"
 
 namespace gyrus {
 

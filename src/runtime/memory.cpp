@@ -1,4 +1,4 @@
-#include "runtime/memory.h"
+#include "gyrus/memory.h"
 
 #include <algorithm>
 #include <cstring>

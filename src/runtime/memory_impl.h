@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "gyrus/memory.h"
 #include "runtime/device_impl.h"
-#include "runtime/memory.h"
 
 namespace gyrus {
 

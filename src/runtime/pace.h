@@ -1,8 +1,8 @@
 #pragma once
 #include <mutex>
 
+#include "gyrus/device.h"
 #include "plan/plan.h"
-#include "runtime/device.h"
 
 namespace gyrus {
 

@@ -1,4 +1,4 @@
-#include "runtime/profile.h"
+#include "gyrus/profile.h"
 
 #include <algorithm>
 #include <cstdio>

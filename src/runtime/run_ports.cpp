@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
-#include "runtime/device_tensor.h"
+#include "gyrus/device_tensor.h"
 
 namespace gyrus {
 namespace {

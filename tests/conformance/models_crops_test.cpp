@@ -8,10 +8,10 @@
 
 #include "core/limits.h"
 #include "engine/network.h"
+#include "gyrus/device.h"
 #include "passes/passes.h"
 #include "plan/check.h"
 #include "plan/planner.h"
-#include "runtime/device.h"
 #include "runtime/executor.h"
 #include "support/test_data.h"
 

@@ -6,10 +6,10 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "gyrus/device.h"
 #include "passes/passes.h"
 #include "plan/planner.h"
 #include "reference/reference.h"
-#include "runtime/device.h"
 #include "runtime/executor.h"
 #include "support/random_graph.h"
 

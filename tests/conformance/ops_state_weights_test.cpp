@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "core/limits.h"
+#include "gyrus/memory.h"
 #include "op_cases.h"
 #include "passes/passes.h"
 #include "plan/planner.h"
 #include "runtime/executor.h"
-#include "runtime/memory.h"
 
 namespace gyrus::test {
 namespace {

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <set>
 
+#include "gyrus/device.h"
 #include "op_cases.h"
 #include "plan/check.h"
 #include "reference/reference.h"
-#include "runtime/device.h"
 #include "runtime/executor.h"
 #include "support/op_bounds.h"
 

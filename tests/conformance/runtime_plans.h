@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "gyrus/device.h"
 #include "plan/plan.h"
-#include "runtime/device.h"
 #include "runtime/executor.h"
 
 // Small hand-written plans for the tests of the runtime, and the device they run on.

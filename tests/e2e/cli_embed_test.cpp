@@ -35,10 +35,18 @@ class Embed : public Program {
   }
 };
 
-TEST_F(Embed, ReadmeShowsTheExample) {
+TEST_F(Embed, ReadmeShowsTheExamples) {
   const std::string readme = text_of(fs::path(GYRUS_SOURCE_DIR) / "README.md");
-  const std::string example = text_of(fs::path(GYRUS_SOURCE_DIR) / "examples/embed.cpp");
-  EXPECT_NE(readme.find("```cpp\n" + example + "```\n"), std::string::npos);
+  for (const char* name : {"embed.cpp", "network.cpp"}) {
+    const std::string example = text_of(fs::path(GYRUS_SOURCE_DIR) / "examples" / name);
+    EXPECT_NE(readme.find("```cpp\n" + example + "```\n"), std::string::npos) << name;
+  }
+}
+
+TEST_F(Embed, ExampleOfANetworkLearns) {
+  const Outcome outcome = run({}, {}, GYRUS_NETWORK_PROGRAM);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.rfind("3 * 2 - 1 = 5 on ", 0), 0u) << outcome.out;
 }
 
 TEST_F(Embed, ExampleCountsTheVoxelsOfAClass) {

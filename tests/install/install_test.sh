@@ -25,6 +25,7 @@ sum=$(python3 -c 'print(sum((v >= 62.5) + (v >= 156.25) for v in (i * 7 % 251 fo
 uses() {
   "$1" "$folder/model" >"$folder/out" 2>"$folder/err" || die "$1 failed: $(cat "$folder/err")"
   grep -q "^gyrus $version, " "$folder/out" || die "another version: $(cat "$folder/out")"
+  grep -q "^twice the sum is 20\$" "$folder/out" || die "a network of its own: $(cat "$folder/out")"
   grep -q "^labels sum to $sum\$" "$folder/out" || die "wrong labels, not $sum: $(cat "$folder/out")"
 }
 cp -r "$source/tests/install" "$folder/project"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "gyrus/device.h"
 #include "gyrus/tensor.h"
-#include "runtime/device.h"
 
 namespace gyrus {
 

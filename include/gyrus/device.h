@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gyrus/limits.h"
+#include "gyrus/target.h"
 
 // Adapters and devices. A device may be used from several threads at once, each with its own Executor.
 
@@ -17,7 +17,7 @@ enum class AdapterType : uint8_t { Discrete, Integrated, Other, Software };
 const char* to_string(AdapterType type);
 
 // What is known of an adapter before a device is opened on it.
-struct AdapterInfo {
+struct AdapterInfo : Target {
   uint32_t index = 0;  // its place in list_adapters()
   std::string name;
   std::string vendor;
@@ -25,10 +25,6 @@ struct AdapterInfo {
   std::string driver;   // the driver's description of itself
   std::string backend;  // "Vulkan", "Metal", "D3D12" …
   AdapterType type = AdapterType::Other;
-  Limits limits;
-  Features features;
-  uint32_t subgroup_min_size = 0;
-  uint32_t subgroup_max_size = 0;
   std::optional<uint64_t> memory_bytes;  // of the device's own memory, in all; none where the driver does not tell
 };
 
@@ -64,9 +60,11 @@ class Device {
   const AdapterInfo& adapter() const;
   Limits limits() const;      // that the device enforces
   Features features() const;  // that were asked for
+  Target target() const;      // what plans for it are made for: those two, and the rest as the adapter has it
   bool lost() const;
   void check() const;             // throws Device when the device is lost or an error was reported since the last call
   uint64_t buffer_bytes() const;  // of all buffers that live on the device
+  size_t compiled_kernels() const;      // that it keeps for all plans; each text is compiled once
   uint64_t most_staging_bytes() const;  // that buffers for uploads and readback took at one time
   void lose_for_test();                 // as if the driver had failed
 
@@ -79,6 +77,8 @@ class Device {
 
 // Throws Device when there is no such adapter or it refuses, OverLimits when it has less than asked for.
 Device open_device(const DeviceOptions& options = {});
+// With all limits and features that the adapter offers; `selector` as for choose_adapter.
+Device open_gpu(const std::string& selector = {});
 
 // WebGPU objects that this process holds, by type; all zero when every device and
 // executor is gone and release_adapters() was called.

@@ -1,0 +1,136 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gyrus/graph.h"
+
+// The ops as functions of values, one line each: every call appends a node to the graph of its operands. docs/ops.md
+// tells their attributes and element types; src/ops what exactly they compute. Operands broadcast as in numpy where
+// that makes sense.
+
+namespace gyrus {
+
+// Any op by its name. Operands without a graph are absent; those behind the last that is present are left out.
+Value apply(const std::string& op, const std::vector<Value>& operands, Attrs attrs = {});
+// A scalar beside `like`, in its element type.
+Value scalar(Value like, double value);
+
+// Elementwise.
+inline Value relu(Value x) { return apply("relu", {x}); }
+inline Value leaky_relu(Value x, double alpha = 0.01) { return apply("leaky_relu", {x}, {{"alpha", alpha}}); }
+inline Value elu(Value x, double alpha = 1) { return apply("elu", {x}, {{"alpha", alpha}}); }
+inline Value gelu(Value x) { return apply("gelu", {x}); }
+inline Value gelu_tanh(Value x) { return apply("gelu", {x}, {{"approximate", "tanh"}}); }
+inline Value silu(Value x) { return apply("silu", {x}); }
+inline Value sigmoid(Value x) { return apply("sigmoid", {x}); }
+inline Value tanh(Value x) { return apply("tanh", {x}); }
+inline Value softplus(Value x) { return apply("softplus", {x}); }
+inline Value exp(Value x) { return apply("exp", {x}); }
+inline Value log(Value x) { return apply("log", {x}); }
+inline Value sqrt(Value x) { return apply("sqrt", {x}); }
+inline Value rsqrt(Value x) { return apply("rsqrt", {x}); }
+inline Value normal_cdf(Value x) { return apply("normal_cdf", {x}); }
+inline Value step(Value x) { return apply("step", {x}); }
+inline Value neg(Value x) { return apply("neg", {x}); }
+inline Value abs(Value x) { return apply("abs", {x}); }
+inline Value square(Value x) { return apply("square", {x}); }
+inline Value add(Value a, Value b) { return apply("add", {a, b}); }
+inline Value sub(Value a, Value b) { return apply("sub", {a, b}); }
+inline Value mul(Value a, Value b) { return apply("mul", {a, b}); }
+inline Value div(Value a, Value b) { return apply("div", {a, b}); }
+inline Value min(Value a, Value b) { return apply("min", {a, b}); }
+inline Value max(Value a, Value b) { return apply("max", {a, b}); }
+inline Value pow(Value a, Value b) { return apply("pow", {a, b}); }
+inline Value affine(Value x, double scale, double shift) {
+  return apply("affine", {x}, {{"scale", scale}, {"shift", shift}});
+}
+inline Value clamp(Value x, double lo, double hi) { return apply("affine_clamp", {x}, {{"lo", lo}, {"hi", hi}}); }
+inline Value cast(Value x, DType to) { return apply("cast", {x}, {{"to", to_string(to)}}); }
+
+inline Value operator-(Value x) { return neg(x); }
+inline Value operator+(Value a, Value b) { return add(a, b); }
+inline Value operator-(Value a, Value b) { return sub(a, b); }
+inline Value operator*(Value a, Value b) { return mul(a, b); }
+inline Value operator/(Value a, Value b) { return div(a, b); }
+inline Value operator+(Value a, double b) { return add(a, scalar(a, b)); }
+inline Value operator-(Value a, double b) { return sub(a, scalar(a, b)); }
+inline Value operator*(Value a, double b) { return mul(a, scalar(a, b)); }
+inline Value operator/(Value a, double b) { return div(a, scalar(a, b)); }
+inline Value operator+(double a, Value b) { return add(scalar(b, a), b); }
+inline Value operator-(double a, Value b) { return sub(scalar(b, a), b); }
+inline Value operator*(double a, Value b) { return mul(scalar(b, a), b); }
+inline Value operator/(double a, Value b) { return div(scalar(b, a), b); }
+
+// Movement. One extent of a new shape may be -1.
+inline Value reshape(Value x, const Shape& shape) { return apply("reshape", {x}, {{"shape", shape}}); }
+inline Value transpose(Value x, const std::vector<int64_t>& perm) { return apply("transpose", {x}, {{"perm", perm}}); }
+inline Value slice(Value x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends) {
+  return apply("slice", {x}, {{"starts", starts}, {"ends", ends}});
+}
+inline Value slice(Value x, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
+                   const std::vector<int64_t>& steps) {
+  return apply("slice", {x}, {{"starts", starts}, {"ends", ends}, {"steps", steps}});
+}
+inline Value concat(const std::vector<Value>& parts, int64_t axis) { return apply("concat", parts, {{"axis", axis}}); }
+// `pads`: elements before each axis, then after each.
+inline Value pad(Value x, const std::vector<int64_t>& pads, double value = 0) {
+  return apply("pad", {x}, {{"pads", pads}, {"value", value}});
+}
+inline Value expand(Value x, const Shape& shape) { return apply("expand", {x}, {{"shape", shape}}); }
+inline Value gather(Value data, Value indices, int64_t axis = 0) {
+  return apply("gather", {data, indices}, {{"axis", axis}});
+}
+// `base` with `value` over it from position `start` of the axis on, a number or a scalar value such as an argument.
+inline Value update_slice(Value base, Value value, int64_t axis, int64_t start) {
+  return apply("update_slice", {base, value}, {{"axis", axis}, {"start", start}});
+}
+inline Value update_slice(Value base, Value value, int64_t axis, Value start) {
+  return apply("update_slice", {base, value, start}, {{"axis", axis}});
+}
+
+// Reductions over axes, which may count from the end.
+struct Reduce {
+  std::vector<int64_t> axes{};  // empty: all
+  bool keepdims = false;
+};
+Value reduce(const std::string& op, Value x, const Reduce& over);
+inline Value reduce_sum(Value x, const Reduce& over = {}) { return reduce("reduce_sum", x, over); }
+inline Value reduce_mean(Value x, const Reduce& over = {}) { return reduce("reduce_mean", x, over); }
+inline Value reduce_max(Value x, const Reduce& over = {}) { return reduce("reduce_max", x, over); }
+inline Value reduce_min(Value x, const Reduce& over = {}) { return reduce("reduce_min", x, over); }
+inline Value argmax(Value x, int64_t axis, bool keepdims = false, DType dtype = DType::U32) {
+  return apply("argmax", {x}, {{"axis", axis}, {"keepdims", int64_t{keepdims}}, {"dtype", to_string(dtype)}});
+}
+inline Value softmax(Value x, int64_t axis) { return apply("softmax", {x}, {{"axis", axis}}); }
+
+// Products.
+struct MatmulOptions {
+  Value bias{};  // [N]
+  bool transpose_a = false, transpose_b = false;
+};
+inline Value matmul(Value a, Value b, const MatmulOptions& options = {}) {
+  return apply("matmul", {a, b, options.bias},
+               {{"transpose_a", int64_t{options.transpose_a}}, {"transpose_b", int64_t{options.transpose_b}}});
+}
+// x [N,C,spatial…], weight [O,C/groups,k…]; lists have one number for each spatial axis or are empty.
+struct ConvOptions {
+  Value bias{};  // [O]
+  std::vector<int64_t> stride{}, dilation{};
+  std::vector<int64_t> pads{};  // zeros before each axis, then after each
+  int64_t groups = 1;
+};
+Value conv(Value x, Value weight, const ConvOptions& options = {});
+
+// Norms of x [N,C,…]; gamma and beta [C] or neither.
+inline Value group_norm(Value x, int64_t groups, Value gamma = {}, Value beta = {}, double eps = 1e-5) {
+  return apply("group_norm", {x, gamma, beta}, {{"groups", groups}, {"eps", eps}});
+}
+inline Value instance_norm(Value x, Value gamma = {}, Value beta = {}, double eps = 1e-5) {
+  return apply("instance_norm", {x, gamma, beta}, {{"eps", eps}});
+}
+inline Value batch_norm(Value x, Value mean, Value variance, Value gamma = {}, Value beta = {}, double eps = 1e-5) {
+  return apply("batch_norm", {x, mean, variance, gamma, beta}, {{"eps", eps}});
+}
+
+}  // namespace gyrus

@@ -1,0 +1,154 @@
+#include "gyrus/program.h"
+
+#include <chrono>
+#include <list>
+#include <mutex>
+
+#include "core/error.h"
+#include "engine/model_store.h"
+#include "graph/graph.h"
+#include "passes/passes.h"
+#include "plan/planner.h"
+#include "runtime/executor.h"
+
+namespace gyrus {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+bool is_wide(DType dtype) { return dtype == DType::I64 || dtype == DType::Bool; }
+
+// A plan on the device.
+struct Loaded {
+  Planned about;
+  std::map<std::string, DType> wide;  // outputs and captures that the device has in fewer bits
+  Executor executor;
+};
+
+std::map<std::string, DType> wide_results(const Graph& graph) {
+  std::map<std::string, DType> wide;
+  for (const auto* ports : {&graph.outputs(), &graph.captures()})
+    for (const Port& port : *ports)
+      if (is_wide(graph.type(port.value).dtype)) wide[port.name] = graph.type(port.value).dtype;
+  return wide;
+}
+
+}  // namespace
+
+struct ProgramImpl {
+  Device device;
+  Memory memory;
+  Program::Make make;
+  Shapes own;  // of the graph, where there is one for all shapes
+  ProgramOptions options;
+  mutable std::mutex mutex;
+  std::list<Loaded> loaded;  // the one used last first
+
+  Loaded& load(const Shapes& given) {
+    Shapes shapes = own;
+    for (const auto& [name, shape] : given) shapes[name] = shape;
+    for (auto it = loaded.begin(); it != loaded.end(); ++it) {
+      if (it->about.shapes != shapes) continue;
+      loaded.splice(loaded.begin(), loaded, it);
+      return loaded.front();
+    }
+    Planned about;
+    about.shapes = shapes;
+    auto start = std::chrono::steady_clock::now();
+    const Graph graph = make(shapes);
+    PlanOptions plan_options = device.adapter().type == AdapterType::Software ? software_options() : PlanOptions{};
+    plan_options.check_finite = options.check_finite;
+    Plan plan = make_plan(optimize(graph, options.precision), device.target(), plan_options);
+    about.plan_seconds = seconds_since(start);
+    about.kernels = plan.kernels.size();
+    const size_t before = device.compiled_kernels();
+    while (!loaded.empty() && loaded.size() >= std::max<size_t>(options.keep_plans, 1)) loaded.pop_back();
+    start = std::chrono::steady_clock::now();
+    loaded.push_front({std::move(about), wide_results(graph), Executor(device, std::move(plan), memory)});
+    Planned& made = loaded.front().about;
+    made.load_seconds = seconds_since(start);
+    made.compiled = device.compiled_kernels() - before;
+    made.bytes = loaded.front().executor.allocated_bytes();
+    if (options.planned) options.planned(made);
+    return loaded.front();
+  }
+
+  RunResult run(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options) {
+    const std::lock_guard lock(mutex);
+    Shapes shapes;
+    std::map<std::string, Tensor> narrowed;
+    bool wide = false;
+    for (const auto& [name, tensor] : inputs) {
+      shapes[name] = tensor.shape;
+      wide = wide || is_wide(tensor.dtype);
+    }
+    for (const auto& [name, tensor] : run_options.device_inputs) shapes[name] = tensor.shape();
+    if (wide)
+      for (const auto& [name, tensor] : inputs)
+        narrowed[name] = is_wide(tensor.dtype) ? narrow(tensor, name, ErrorCode::InvalidInput) : tensor;
+    Loaded& plan = load(shapes);
+    RunResult result = plan.executor.run(wide ? narrowed : inputs, run_options);
+    for (auto& [name, tensor] : result.outputs)
+      if (const auto as = plan.wide.find(name); as != plan.wide.end()) tensor = widen(tensor, as->second);
+    return result;
+  }
+};
+
+Program::Program(const Device& device, Make make, const Memory& memory, const ProgramOptions& options)
+    : impl_(std::make_shared<ProgramImpl>(device, memory, std::move(make), Shapes{}, options)) {}
+Program::Program(const Device& device, Make make, const ProgramOptions& options)
+    : Program(device, std::move(make), Memory(device), options) {}
+
+Program::Program(const Device& device, Graph graph, const Memory& memory, const ProgramOptions& options)
+    : Program(device, Make{}, memory, options) {
+  verify(graph, "building");
+  for (const Port& input : graph.inputs()) impl_->own[input.name] = graph.type(input.value).shape;
+  impl_->make = [graph = std::move(graph)](const Shapes& shapes) { return with_shapes(graph, shapes); };
+}
+Program::Program(const Device& device, Graph graph, const ProgramOptions& options)
+    : Program(device, std::move(graph), Memory(device), options) {}
+
+Planned Program::prepare(const Shapes& shapes) {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->load(shapes).about;
+}
+
+RunResult Program::run(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
+  return impl_->run(inputs, options);
+}
+
+std::future<RunResult> Program::run_async(std::map<std::string, Tensor> inputs, RunOptions options) {
+  return std::async(std::launch::async, [impl = impl_, inputs = std::move(inputs), options = std::move(options)] {
+    return impl->run(inputs, options);
+  });
+}
+
+Memory& Program::memory() { return impl_->memory; }
+const Device& Program::device() const { return impl_->device; }
+
+std::vector<Planned> Program::plans() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<Planned> all;
+  for (const Loaded& plan : impl_->loaded) all.push_back(plan.about);
+  return all;
+}
+
+Graph load_graph(const std::string& path, const Shapes& shapes) {
+  const Model model = load_model(resolve_model(path));
+  const size_t rank = static_cast<size_t>(model.spatial_rank) + 2;
+  for (const auto& [name, shape] : shapes)
+    if (name != "image") fail(ErrorCode::InvalidInput, name, model.name, " has no such input; it has: image");
+  const auto image = shapes.find("image");
+  if (image == shapes.end())
+    fail(ErrorCode::InvalidInput, model.name, "takes images of any size: say the shape of \"image\", [1, ",
+         model.input_channels, ", …]");
+  const Shape& shape = image->second;
+  if (shape.size() != rank || shape[0] != 1 || shape[1] != model.input_channels)
+    fail(ErrorCode::InvalidInput, model.name, "takes \"image\" of [1, ", model.input_channels, ", and ",
+         model.spatial_rank, " extents], not ", to_string(shape));
+  return model.build(Shape(shape.begin() + 2, shape.end()));
+}
+
+}  // namespace gyrus

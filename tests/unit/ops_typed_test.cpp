@@ -1,0 +1,104 @@
+// gyrus/ops.h has a function for every op that people use, and each makes the node that it says.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/error.h"
+#include "graph/op.h"
+#include "gyrus/ops.h"
+
+namespace gyrus::test {
+namespace {
+
+const std::string& last_op(const Graph& graph) { return graph.nodes().back().op; }
+
+// One call of every function.
+Graph every_op() {
+  Graph g;
+  const Value x = g.input("x", DType::F32, {2, 4, 3, 3, 3}), m = g.input("m", DType::F32, {3, 5});
+  const Value i = g.input("i", DType::I32, {2}), c = g.input("c", DType::F32, {4}),
+              s = g.argument("s", DType::I32, 0, 1);
+  for (const Value v : {relu(x), leaky_relu(x), elu(x), gelu(x),   gelu_tanh(x),    silu(x),        sigmoid(x),
+                        tanh(x), softplus(x),   exp(x), log(x),    sqrt(x),         rsqrt(x),       normal_cdf(x),
+                        step(x), neg(x),        abs(x), square(x), affine(x, 2, 3), clamp(x, 0, 1), cast(x, DType::F16),
+                        x + x,   x - x,         x * x,  x / x,     min(x, x),       max(x, x),      pow(x, x),
+                        -x,      x + 1,         x - 1,  x * 2,     x / 2,           1 + x,          1 - x,
+                        2 * x,   2 / x})
+    EXPECT_EQ(v.shape(), x.shape()) << last_op(g);
+  EXPECT_EQ(reshape(x, {2, -1}).shape(), (Shape{2, 108}));
+  EXPECT_EQ(transpose(m, {1, 0}).shape(), (Shape{5, 3}));
+  EXPECT_EQ(slice(m, {0, 1}, {3, 4}).shape(), (Shape{3, 3}));
+  EXPECT_EQ(slice(m, {0, 0}, {3, 5}, {1, 2}).shape(), (Shape{3, 3}));
+  EXPECT_EQ(concat({m, m}, 1).shape(), (Shape{3, 10}));
+  EXPECT_EQ(pad(m, {0, 1, 0, 1}).shape(), (Shape{3, 7}));
+  EXPECT_EQ(expand(c, {3, 4}).shape(), (Shape{3, 4}));
+  EXPECT_EQ(gather(m, i, 1).shape(), (Shape{3, 2}));
+  EXPECT_EQ(update_slice(m, slice(m, {0, 0}, {1, 5}), 0, 2).shape(), m.shape());
+  EXPECT_EQ(update_slice(m, slice(m, {0, 0}, {1, 5}), 0, s).shape(), m.shape());
+  EXPECT_EQ(reduce_sum(m).shape(), Shape{});
+  EXPECT_EQ(reduce_mean(m, {{1}, true}).shape(), (Shape{3, 1}));
+  EXPECT_EQ(reduce_max(m, {{0}}).shape(), (Shape{5}));
+  EXPECT_EQ(reduce_min(m, {{-1}}).shape(), (Shape{3}));
+  EXPECT_EQ(argmax(m, 1, true, DType::U8).dtype(), DType::U8);
+  EXPECT_EQ(softmax(m, 1).shape(), m.shape());
+  EXPECT_EQ(matmul(m, m, {.transpose_b = true}).shape(), (Shape{3, 3}));
+  const Value w = g.parameter("w", Tensor(DType::F32, {4, 2, 3, 3, 3}));
+  EXPECT_EQ(conv(x, w, {.bias = c, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .pads = {1, 1, 1, 1, 1, 1}, .groups = 2})
+                .shape(),
+            x.shape());
+  EXPECT_EQ(group_norm(x, 2, c, c).shape(), x.shape());
+  EXPECT_EQ(instance_norm(x).shape(), x.shape());
+  EXPECT_EQ(batch_norm(x, c, c).shape(), x.shape());
+  return g;
+}
+
+TEST(TypedOps, AreAllThere) {
+  const Graph graph = every_op();
+  std::set<std::string_view> made = {"fused",      "conv_argmax", "norm_stats",
+                                     "norm_apply", "repack",      "arrange"};  // passes'
+  for (const Node& node : graph.nodes()) made.insert(node.op);
+  for (const OpDef* def : all_ops()) EXPECT_EQ(made.count(def->name), 1u) << def->name;
+}
+
+TEST(TypedOps, RefuseWhatDoesNotBelongTogether) {
+  Graph a, b;
+  const Value x = a.input("x", DType::F32, {2}), y = b.input("y", DType::F32, {2});
+  const auto message = [](auto&& body) -> std::string {
+    try {
+      body();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  EXPECT_EQ(message([&] { add(x, y); }), "[add] its operands belong to two graphs");
+  EXPECT_EQ(message([&] { a.output("y", y); }), "[y] the value belongs to another graph");
+  EXPECT_EQ(message([&] { relu(Value{}); }), "[relu] has no operand");
+  EXPECT_EQ(message([&] { a.output("y", Value{}); }), "[y] a value is missing");
+  EXPECT_EQ(message([&] { scalar(Value{}, 1); }), "[scalar] a value is missing");
+  EXPECT_NE(message([&] { a.update(x, x); }).find("is not a state"), std::string::npos);
+}
+
+TEST(TypedOps, PutNodesUnderTheirLabel) {
+  Graph graph;
+  const Value x = graph.input("x", DType::F32, {2});
+  graph.set_label("first");
+  relu(x);
+  graph.set_label("second");
+  exp(x);
+  EXPECT_EQ(graph.nodes()[0].label, "first");
+  EXPECT_EQ(graph.nodes()[1].label, "second");
+}
+
+TEST(WithShapes, KeepsTheNodes) {
+  Graph graph;
+  const Value x = graph.input("x", DType::F32, {2, 3});
+  graph.output("y", reshape(softmax(x * 2, -1), {-1}));
+  const Graph longer = with_shapes(graph, {{"x", {5, 7}}});
+  EXPECT_EQ(longer.type(longer.outputs()[0].value).shape, (Shape{35}));
+  EXPECT_EQ(longer.nodes().size(), graph.nodes().size());
+  EXPECT_THROW(with_shapes(graph, {{"z", {5, 7}}}), Error);
+}
+
+}  // namespace
+}  // namespace gyrus::test
