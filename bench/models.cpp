@@ -1,10 +1,11 @@
 // Runs brain models on a volume and prints GPU time, planned memory and, where reference labels are given, how many
 // voxels differ.
 //   models VOLUME MODELS_DIR [--reference DIR] [--only NAME,…] [--precision f32,f16] [--limits adapter,default]
-//          [--repeat N] [--profile] [--json FILE]
+//          [--repeat N] [--profile] [--json FILE] [--state-weights]
 //   models --adapter      prints the adapter that would be used as JSON
 // MODELS_DIR/NAME holds a model; DIR/labels_NAME_*.u8.gz its labels, x fastest. Times are of the network and its argmax
 // on the GPU, without transfers: the median, least and most of N runs each after the card was warmed up.
+// With --state-weights the weights of convolutions live on the device, and what it costs to arrange them is printed.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +19,7 @@
 #include "core/error.h"
 #include "core/limits.h"
 #include "engine/network.h"
+#include "graph/rewriter.h"
 #include "gyrus/device.h"
 #include "passes/passes.h"
 #include "plan/planner.h"
@@ -37,6 +39,7 @@ struct Arguments {
   std::vector<std::string> only, precisions = {"f32", "f16"}, limits = {"adapter", "default"};
   int repeat = 5;
   bool profile = false;
+  bool state_weights = false;
 };
 
 std::vector<std::string> split(const std::string& text) {
@@ -69,6 +72,8 @@ Arguments parse(int argc, char** argv) {
       a.json = next();
     else if (word == "--profile")
       a.profile = true;
+    else if (word == "--state-weights")
+      a.state_weights = true;
     else
       plain.push_back(word);
   }
@@ -168,21 +173,44 @@ void count_labels(const Tensor& labels, const std::vector<uint8_t>& want, Measur
   }
 }
 
+// The graph with the weights of convolutions as states, which are arranged on the device in every run.
+Graph with_state_weights(const Graph& graph) {
+  Rewriter rewrite(graph);
+  for (const Node& node : graph.nodes()) {
+    if (node.op == "conv") {
+      const ValueInfo& weights = graph.value(node.inputs[1]);
+      rewrite.replace(node.inputs[1], rewrite.graph().add_state(weights.name, weights.type, weights.constant));
+    }
+    rewrite.copy(node);
+  }
+  return rewrite.finish("with_state_weights");
+}
+
+void print_arranging(const Profile& profile) {
+  double arranging = 0, all = 0;
+  for (const StepTime& step : profile.steps) {
+    const double ms = static_cast<double>(step.end_ns - step.begin_ns) * 1e-6;
+    all += ms;
+    if (step.kernel == "arrange") arranging += ms;
+  }
+  std::printf("  arranging weights: %.3f of %.2f ms, %.2f %%\n", arranging, all, 100 * arranging / all);
+}
+
 Measurement measure(const Device& device, const Model& model, const Arguments& a,
                     const std::map<std::string, Tensor>& inputs, const std::vector<uint8_t>& want, Measurement m) {
   const AdapterInfo& adapter = device.adapter();
   const Shape& shape = inputs.at("image").shape;
   const auto start = std::chrono::steady_clock::now();
   const Limits limits = m.limits == "default" ? intersect(default_limits(), adapter.limits) : adapter.limits;
-  const Graph graph =
-      network_graph(model, Shape(shape.begin() + 2, shape.end()), {DType::U8, true, NetworkOutput::Labels});
+  Graph graph = network_graph(model, Shape(shape.begin() + 2, shape.end()), {DType::U8, true, NetworkOutput::Labels});
+  if (a.state_weights) graph = with_state_weights(graph);
   Plan plan = make_plan(optimize(graph, m.precision == "f16" ? Precision::F16 : Precision::F32), limits,
                         adapter.type == AdapterType::Software ? software_options() : PlanOptions{});
   m.flops = plan.flops();
   m.memory = plan.peak_bytes();
   Executor executor(device, std::move(plan));
   m.prepare_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (executor.allocated_bytes() != m.memory)
+  if (executor.allocated_bytes() + executor.memory().bytes() != m.memory)
     fail(ErrorCode::Device, m.model, "allocated memory is not what was planned");
   std::vector<double> times;
   RunResult result = executor.run(inputs);
@@ -201,10 +229,12 @@ Measurement measure(const Device& device, const Model& model, const Arguments& a
   m.gpu_timestamps = result.profile.gpu_timestamps;
   count_labels(result.outputs.at("labels"), want, m);
   print(m);
-  if (a.profile) {
+  if (a.profile || a.state_weights) {
     RunOptions run;
     run.profile = true;
-    std::printf("%s\n", profile_table(executor.run(inputs, run).profile).c_str());
+    const Profile profile = executor.run(inputs, run).profile;
+    if (a.profile) std::printf("%s\n", profile_table(profile).c_str());
+    if (a.state_weights) print_arranging(profile);
   }
   return m;
 }

@@ -204,7 +204,7 @@ TEST(RuntimeExecutor, SubmissionsFollowTheMeasuredPace) {
     Executor executor(test_device(), plan);
     if (executor.run({{"data", ramp(64 * 16)}}).profile.gpu_seconds > 0.1) break;
   }
-  for (Step& step : plan.steps) std::get<Dispatch>(step).flops = std::get<Dispatch>(step).bytes = 1e3;
+  for (Step& step : plan.steps) std::get<Dispatch>(step).flops = std::get<Dispatch>(step).bytes = 1e5;
   ExecutorOptions short_submissions;
   short_submissions.submission_seconds = 0.02;
   Executor executor(open_device(test_options()), plan, short_submissions);
