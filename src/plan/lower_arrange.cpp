@@ -28,24 +28,43 @@ ValueId arranged(Rewriter& rewrite, const Node& node, const std::vector<ValueId>
 
 Graph arrange_weights(const Graph& graph, const Target& target, const PlanOptions& options) {
   Rewriter rewrite(graph);
-  for (const Node& node : graph.nodes()) {
-    const OrderWeights order = lowering_of(node).order;
-    const WeightOrders orders = order ? order(graph, node, target, options) : WeightOrders{};
+  const auto order = [&](const Node& node) {
+    const OrderWeights orders = lowering_of(node).order;
+    return orders ? orders(graph, node, target, options) : WeightOrders{};
+  };
+  const auto arrange = [&](const Node& node, const WeightOrders& orders) {
+    std::vector<ValueId> operands = {rewrite(node.inputs[1])};
+    operands.push_back(has_operand(node, 2) ? rewrite(node.inputs[2])
+                                            : rewrite.graph().add_constant(
+                                                  "", Tensor(DType::F32, {graph.type(node.inputs[1]).shape[0]})));
+    std::vector<ValueId> inputs = operands;
+    for (const Attrs& attrs : orders.storage) inputs.push_back(arranged(rewrite, node, operands, attrs));
+    if (orders.uniform) inputs.push_back(arranged(rewrite, node, operands, *orders.uniform));
+    return inputs;
+  };
+  // Weights that no node makes are arranged before everything else, one after another: kernels that do not wait for
+  // each other run side by side.
+  std::vector<std::vector<ValueId>> early(graph.nodes().size());
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    const WeightOrders orders = order(node);
+    if (!orders.storage.empty() && !rewrite.old_maker(node.inputs[1]) &&
+        !(has_operand(node, 2) && rewrite.old_maker(node.inputs[2])))
+      early[n] = arrange(node, orders);
+  }
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    const WeightOrders orders = order(node);
     if (orders.storage.empty()) {
       rewrite.copy(node);
       continue;
     }
+    const std::vector<ValueId> weights = early[n].empty() ? arrange(node, orders) : early[n];
     Node ordered = node;
-    ordered.inputs = rewrite(node.inputs);
-    if (ordered.inputs.size() < 3) ordered.inputs.push_back(kNoValue);
-    if (ordered.inputs[2] == kNoValue)
-      ordered.inputs[2] = rewrite.graph().add_constant("", Tensor(DType::F32, {graph.type(node.inputs[1]).shape[0]}));
-    const std::vector<ValueId> operands(ordered.inputs.begin() + 1, ordered.inputs.begin() + 3);
-    std::vector<ValueId> weights;
-    for (const Attrs& attrs : orders.storage) weights.push_back(arranged(rewrite, node, operands, attrs));
-    if (orders.uniform) weights.push_back(arranged(rewrite, node, operands, *orders.uniform));
-    ordered.inputs.insert(ordered.inputs.begin() + 3, weights.begin(), weights.end());
-    ordered.attrs.set("arranged", static_cast<int64_t>(weights.size()));
+    ordered.inputs = {rewrite(node.inputs[0])};
+    ordered.inputs.insert(ordered.inputs.end(), weights.begin(), weights.end());
+    for (size_t i = 3; i < node.inputs.size(); ++i) ordered.inputs.push_back(rewrite(node.inputs[i]));
+    ordered.attrs.set("arranged", static_cast<int64_t>(weights.size() - 2));
     ordered.attrs.set("uniforms", int64_t{orders.uniform ? 1 : 0});
     rewrite.add(node, std::move(ordered));
   }
