@@ -45,6 +45,61 @@ void add_functions(std::vector<OpCase>& cases) {
   }
 }
 
+void add_more_activations(std::vector<OpCase>& cases) {
+  for (const std::string op :
+       {"mish", "hard_sigmoid", "hard_swish", "selu", "celu", "softsign", "thresholded_relu", "shrink"}) {
+    add_unary(cases, {op + "_3d", op, {}, Fill::Normal, 0, 3}, {1, 5, 6, 7, 5});
+    add_unary(cases, {op + "_extreme", op, {}, Fill::Extreme, 0, 1e4}, {1031});
+  }
+  add_unary(cases, {"hard_sigmoid_alpha", "hard_sigmoid", {}}, {2, 3, 17}, {{"alpha", 0.4}});
+  add_unary(cases, {"hard_sigmoid_beta", "hard_sigmoid", {}}, {2, 3, 17}, {{"beta", 0.1}});
+  add_unary(cases, {"selu_alpha", "selu", {}}, {2, 3, 17}, {{"alpha", 0.5}});
+  add_unary(cases, {"selu_gamma", "selu", {}}, {2, 3, 17}, {{"gamma", 2.5}});
+  add_unary(cases, {"celu_alpha", "celu", {}}, {2, 3, 17}, {{"alpha", 0.4}});
+  add_unary(cases, {"thresholded_relu_alpha", "thresholded_relu", {}}, {2, 3, 17}, {{"alpha", 0.25}});
+  add_unary(cases, {"shrink_lambd", "shrink", {}}, {2, 3, 17}, {{"lambd", 0.9}});
+  add_unary(cases, {"shrink_bias", "shrink", {}}, {2, 3, 17}, {{"bias", 0.3}});
+}
+
+void add_more_functions(std::vector<OpCase>& cases) {
+  const auto range = [&](const std::string& op, const std::string& suffix, double lo, double hi) {
+    add_unary(cases, {op + suffix, op, {}, Fill::Uniform, lo, hi}, {3, 401});
+  };
+  for (const std::string op : {"sin", "cos"}) {
+    range(op, "_turns", -7, 7);
+    range(op, "_far", -5000, 5000);
+  }
+  range("tan", "_turns", -1.4, 1.4);
+  range("asin", "_range", -1, 1);
+  range("acos", "_range", -1, 1);
+  range("atan", "_near", -3, 3);
+  range("atan", "_far", -1e4, 1e4);
+  range("sinh", "_near", -2, 2);
+  range("sinh", "_far", -20, 20);
+  range("cosh", "_far", -20, 20);
+  range("asinh", "_near", -2, 2);
+  range("asinh", "_far", -1e6, 1e6);
+  range("acosh", "_near", 1, 3);
+  range("acosh", "_far", 1, 1e6);
+  range("atanh", "_range", -0.95, 0.95);
+  range("log1p", "_near", -0.9, 2);
+  range("log1p", "_far", 0, 1e5);
+  range("expm1", "_near", -2, 2);
+  range("erf", "_near", -1.5, 1.5);
+  range("erf", "_far", -6, 6);
+  range("reciprocal", "_positive", 0.1, 9);
+  for (const std::string op : {"round", "floor", "ceil", "trunc", "sign"}) {
+    OpCase c{op + "_halves", op, {}, Fill::Whole, -9, 9};
+    c.exact = true;
+    cases.push_back(make_case(c, [op](CaseBuilder& b) {
+      b.output(b.add(op, {b.add("affine", {b.input({3, 67})}, {{"scale", 0.25}})}));
+    }));
+  }
+  OpCase sign{"sign_i32", "sign", {}, Fill::Whole, -2, 2};
+  sign.exact = true;
+  add_unary(cases, sign, {3, 67}, {}, DType::I32);
+}
+
 void add_affine_and_cast(std::vector<OpCase>& cases) {
   const Attrs window = {{"scale", 0.0625}, {"shift", -0.5}, {"lo", 0.0}, {"hi", 1.0}};
   for (const DType dtype : {DType::U8, DType::I32, DType::U32, DType::F32, DType::F16}) {
@@ -102,6 +157,99 @@ void add_binaries(std::vector<OpCase>& cases) {
     }
 }
 
+// Results of rows over truth values and integers are compared exactly.
+OpCase exact_case(const std::string& name, const std::string& op, double lo, double hi) {
+  OpCase c{name, op, {}, Fill::Whole, lo, hi};
+  c.exact = true;
+  return c;
+}
+
+// An input of any element type; truth values and wide integers come from narrower ports.
+ValueId typed_input(CaseBuilder& b, const Shape& shape, DType dtype) {
+  if (dtype == DType::Bool) return b.add("cast", {b.input(shape, DType::U8)}, {{"to", "bool"}});
+  if (dtype == DType::I64) return b.add("cast", {b.input(shape, DType::I32)}, {{"to", "i64"}});
+  return b.input(shape, dtype);
+}
+
+void add_logic(std::vector<OpCase>& cases) {
+  for (const std::string op : {"equal", "less", "less_equal", "greater", "greater_equal"})
+    for (const DType dtype : {DType::F32, DType::I32, DType::U32, DType::U8, DType::I64, DType::Bool, DType::F16}) {
+      if (dtype != DType::F32 && op != "equal" && op != "less") continue;
+      cases.push_back(make_case(exact_case(op + "_" + to_string(dtype), op, 0, 3), [op, dtype](CaseBuilder& b) {
+        b.output(b.add(op, {typed_input(b, {3, 41}, dtype), typed_input(b, {41}, dtype)}));
+      }));
+    }
+  for (const std::string op : {"logical_and", "logical_or", "logical_xor"})
+    cases.push_back(make_case(exact_case(op + "_bool", op, 0, 1), [op](CaseBuilder& b) {
+      b.output(b.add(op, {typed_input(b, {3, 41}, DType::Bool), typed_input(b, {41}, DType::Bool)}));
+    }));
+  cases.push_back(make_case(exact_case("logical_not_bool", "logical_not", 0, 1), [](CaseBuilder& b) {
+    b.output(b.add("logical_not", {typed_input(b, {3, 41}, DType::Bool)}));
+  }));
+  for (const std::string op : {"bit_and", "bit_or", "bit_xor", "shift_left", "shift_right", "idiv"})
+    for (const DType dtype : {DType::I32, DType::U32}) {
+      cases.push_back(make_case(exact_case(op + "_" + to_string(dtype), op, 1, 20), [op, dtype](CaseBuilder& b) {
+        b.output(b.add(op, {b.input({3, 41}, dtype), b.input({41}, dtype)}));
+      }));
+    }
+  for (const std::string op : {"mod", "fmod"}) {
+    cases.push_back(make_case(exact_case(op + "_u32", op, 1, 20), [op](CaseBuilder& b) {
+      b.output(b.add(op, {b.input({3, 41}, DType::U32), b.input({41}, DType::U32)}));
+    }));
+    for (const DType dtype : {DType::F32, DType::I32})
+      cases.push_back(make_case(exact_case(op + "_" + to_string(dtype), op, -20, 20), [op, dtype](CaseBuilder& b) {
+        const auto number = [&](const char* name, double value) {
+          Tensor t(dtype, {});
+          set(t, 0, value);
+          return b.graph.add_constant(name, t);
+        };
+        const ValueId y = b.add("mul", {b.input({41}, dtype), number("two", 2)});
+        b.output(b.add(op, {b.input({3, 41}, dtype), b.add("add", {y, number("one", 1)})}));  // odd, and so not 0
+      }));
+  }
+  add_binary(cases, {"atan2_around", "atan2", {}}, {3, 401}, {401});
+  cases.push_back(make_case({"atan2_axes", "atan2", {}, Fill::Whole, -1, 1}, [](CaseBuilder& b) {
+    b.output(b.add("atan2", {b.input({97}), b.input({97})}));
+  }));
+  add_binary(cases, {"prelu_channel", "prelu", {}}, {2, 5, 3, 4, 7}, {1, 5, 1, 1, 1}, true);
+  add_binary(cases, {"prelu_same", "prelu", {}}, {3, 41}, {3, 41});
+}
+
+// 1/x, log x and so on of whole numbers around 0 give infinities and NaN.
+void add_not_finite(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& name, const std::string& op, Attrs attrs) {
+    cases.push_back(make_case(exact_case(name, op, -2, 2), [op, attrs](CaseBuilder& b) {
+      const ValueId x = b.input({3, 67}),
+                    zero = b.add("mul", {x, b.graph.add_constant("zero", Tensor(DType::F32, {}))});
+      const ValueId y = b.add("div", {x, zero});  // infinite, or NaN where x is 0
+      b.output(b.add(op, {y}, attrs));
+    }));
+  };
+  add("isnan_some", "isnan", {});
+  add("isinf_both", "isinf", {});
+  add("isinf_negative", "isinf", {{"positive", int64_t{0}}});
+  add("isinf_positive", "isinf", {{"negative", int64_t{0}}});
+}
+
+void add_where(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& name, DType dtype, Shape condition, Shape a, Shape b_shape) {
+    cases.push_back(make_case(exact_case(name, "where", -3, 3), [=](CaseBuilder& b) {
+      b.output(b.add(
+          "where", {typed_input(b, condition, DType::Bool), typed_input(b, a, dtype), typed_input(b, b_shape, dtype)}));
+    }));
+  };
+  add("where_f32", DType::F32, {3, 41}, {3, 41}, {3, 41});
+  add("where_f16", DType::F16, {3, 41}, {3, 41}, {41});
+  add("where_i64", DType::I64, {41}, {3, 41}, {});
+  add("where_u8", DType::U8, {3, 1}, {}, {41});
+  add("where_bool", DType::Bool, {}, {3, 41}, {3, 1});
+  // The condition is computed, and the result goes on through floats.
+  cases.push_back(make_case({"where_chain", "where", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({1, 5, 4, 3, 7}), y = b.input({1, 5, 4, 3, 7});
+    b.output(b.add("exp", {b.add("where", {b.add("less", {x, y}), x, y})}));
+  }));
+}
+
 void add_pow(std::vector<OpCase>& cases) {
   add_binary(cases, {"pow_positive_base", "pow", {}, Fill::Uniform, 0.1, 4}, {5, 61}, {5, 61});
   add_binary(cases, {"pow_constant_exponent", "pow", {}, Fill::Uniform, 0.1, 4}, {1, 5, 4, 3, 5}, {}, true);
@@ -151,6 +299,11 @@ void add_elementwise_cases(std::vector<OpCase>& cases) {
   add_binaries(cases);
   add_pow(cases);
   add_fused(cases);
+  add_more_activations(cases);
+  add_more_functions(cases);
+  add_logic(cases);
+  add_not_finite(cases);
+  add_where(cases);
 }
 
 }  // namespace gyrus::test

@@ -45,6 +45,62 @@ inline Value pow(Value a, Value b) { return apply("pow", {a, b}); }
 inline Value affine(Value x, double scale, double shift) {
   return apply("affine", {x}, {{"scale", scale}, {"shift", shift}});
 }
+inline Value mish(Value x) { return apply("mish", {x}); }
+inline Value hard_sigmoid(Value x, double alpha = 0.2, double beta = 0.5) {
+  return apply("hard_sigmoid", {x}, {{"alpha", alpha}, {"beta", beta}});
+}
+inline Value hard_swish(Value x) { return apply("hard_swish", {x}); }
+inline Value selu(Value x) { return apply("selu", {x}); }
+inline Value celu(Value x, double alpha = 1) { return apply("celu", {x}, {{"alpha", alpha}}); }
+inline Value softsign(Value x) { return apply("softsign", {x}); }
+inline Value thresholded_relu(Value x, double alpha = 1) { return apply("thresholded_relu", {x}, {{"alpha", alpha}}); }
+inline Value shrink(Value x, double lambd = 0.5, double bias = 0) {
+  return apply("shrink", {x}, {{"lambd", lambd}, {"bias", bias}});
+}
+inline Value prelu(Value x, Value slope) { return apply("prelu", {x, slope}); }
+inline Value sin(Value x) { return apply("sin", {x}); }
+inline Value cos(Value x) { return apply("cos", {x}); }
+inline Value tan(Value x) { return apply("tan", {x}); }
+inline Value asin(Value x) { return apply("asin", {x}); }
+inline Value acos(Value x) { return apply("acos", {x}); }
+inline Value atan(Value x) { return apply("atan", {x}); }
+inline Value sinh(Value x) { return apply("sinh", {x}); }
+inline Value cosh(Value x) { return apply("cosh", {x}); }
+inline Value asinh(Value x) { return apply("asinh", {x}); }
+inline Value acosh(Value x) { return apply("acosh", {x}); }
+inline Value atanh(Value x) { return apply("atanh", {x}); }
+inline Value log1p(Value x) { return apply("log1p", {x}); }
+inline Value expm1(Value x) { return apply("expm1", {x}); }
+inline Value erf(Value x) { return apply("erf", {x}); }
+inline Value reciprocal(Value x) { return apply("reciprocal", {x}); }
+inline Value round(Value x) { return apply("round", {x}); }
+inline Value floor(Value x) { return apply("floor", {x}); }
+inline Value ceil(Value x) { return apply("ceil", {x}); }
+inline Value trunc(Value x) { return apply("trunc", {x}); }
+inline Value sign(Value x) { return apply("sign", {x}); }
+inline Value isnan(Value x) { return apply("isnan", {x}); }
+inline Value logical_not(Value x) { return apply("logical_not", {x}); }
+inline Value isinf(Value x, bool negative = true, bool positive = true) {
+  return apply("isinf", {x}, {{"negative", int64_t{negative}}, {"positive", int64_t{positive}}});
+}
+inline Value atan2(Value a, Value b) { return apply("atan2", {a, b}); }
+inline Value mod(Value a, Value b) { return apply("mod", {a, b}); }
+inline Value fmod(Value a, Value b) { return apply("fmod", {a, b}); }
+inline Value idiv(Value a, Value b) { return apply("idiv", {a, b}); }
+inline Value equal(Value a, Value b) { return apply("equal", {a, b}); }
+inline Value less(Value a, Value b) { return apply("less", {a, b}); }
+inline Value less_equal(Value a, Value b) { return apply("less_equal", {a, b}); }
+inline Value greater(Value a, Value b) { return apply("greater", {a, b}); }
+inline Value greater_equal(Value a, Value b) { return apply("greater_equal", {a, b}); }
+inline Value logical_and(Value a, Value b) { return apply("logical_and", {a, b}); }
+inline Value logical_or(Value a, Value b) { return apply("logical_or", {a, b}); }
+inline Value logical_xor(Value a, Value b) { return apply("logical_xor", {a, b}); }
+inline Value bit_and(Value a, Value b) { return apply("bit_and", {a, b}); }
+inline Value bit_or(Value a, Value b) { return apply("bit_or", {a, b}); }
+inline Value bit_xor(Value a, Value b) { return apply("bit_xor", {a, b}); }
+inline Value shift_left(Value a, Value b) { return apply("shift_left", {a, b}); }
+inline Value shift_right(Value a, Value b) { return apply("shift_right", {a, b}); }
+inline Value where(Value condition, Value a, Value b) { return apply("where", {condition, a, b}); }
 inline Value clamp(Value x, double lo, double hi) { return apply("affine_clamp", {x}, {{"lo", lo}, {"hi", hi}}); }
 inline Value cast(Value x, DType to) { return apply("cast", {x}, {{"to", to_string(to)}}); }
 

@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "core/error.h"
 
@@ -131,6 +133,69 @@ void expand(std::string_view rest, const KernelVars& vars, size_t depth, std::st
   out += rest;
 }
 
+// A function of elementwise.wgsl within a text: [begin, end) with the comment above it.
+struct LibraryFunction {
+  std::string name;
+  size_t begin = 0, end = 0;
+};
+
+constexpr std::string_view kLibraryPrefix = "act_";
+
+std::vector<LibraryFunction> library_functions(const std::string& text) {
+  const std::string opening = cat("\nfn ", kLibraryPrefix);
+  std::vector<LibraryFunction> found;
+  for (size_t at = text.find(opening); at != std::string::npos; at = text.find(opening, at + 1)) {
+    LibraryFunction function;
+    function.name = text.substr(at + 4, text.find('(', at) - at - 4);
+    function.begin = at + 1;
+    function.end = text.find("\n}\n", at) + 3;
+    for (size_t line = at; line != std::string::npos && line > 0;) {
+      const size_t start = text.rfind('\n', line - 1) + 1;
+      if (text.compare(start, 2, "//") != 0) break;
+      function.begin = start;
+      line = start == 0 ? 0 : start - 1;
+    }
+    if (function.end < text.size() && text[function.end] == '\n') ++function.end;
+    found.push_back(std::move(function));
+  }
+  return found;
+}
+
+// The names of library functions that a text calls.
+std::set<std::string> library_calls(std::string_view text) {
+  std::set<std::string> calls;
+  for (size_t at = text.find(kLibraryPrefix); at != std::string_view::npos; at = text.find(kLibraryPrefix, at + 1))
+    calls.emplace(text.substr(at, text.find('(', at) - at));
+  return calls;
+}
+
+// The text without those functions of elementwise.wgsl that nothing calls.
+std::string without_unused(const std::string& text) {
+  const std::vector<LibraryFunction> functions = library_functions(text);
+  if (functions.empty()) return text;
+  std::string rest;
+  size_t at = 0;
+  for (const LibraryFunction& function : functions) {
+    rest += text.substr(at, function.begin - at);
+    at = function.end;
+  }
+  rest += text.substr(at);
+  std::set<std::string> used = library_calls(rest);
+  // Functions call only those above them.
+  for (size_t i = functions.size(); i-- > 0;)
+    if (used.count(functions[i].name))
+      used.merge(
+          library_calls(std::string_view(text).substr(functions[i].begin, functions[i].end - functions[i].begin)));
+  std::string kept;
+  at = 0;
+  for (const LibraryFunction& function : functions) {
+    kept += text.substr(at, function.begin - at);
+    if (used.count(function.name)) kept += text.substr(function.begin, function.end - function.begin);
+    at = function.end;
+  }
+  return kept + text.substr(at);
+}
+
 }  // namespace
 
 std::string expand_template(std::string_view text, const KernelVars& vars) {
@@ -146,7 +211,7 @@ std::string expand_kernel(std::string_view name, const KernelVars& vars) {
   std::pair<std::string, KernelVars> key(name, vars);
   const auto found = kept.find(key);
   if (found != kept.end()) return found->second;
-  std::string text = expand_template(kernel_text(name), vars);
+  std::string text = without_unused(expand_template(kernel_text(name), vars));
   if (kept.size() >= kMostKept) kept.clear();
   kept.emplace(std::move(key), text);
   return text;

@@ -25,7 +25,8 @@ const std::vector<EmbeddedKernel>& embedded_kernels();
 
 using KernelVars = std::map<std::string, std::string>;
 
-// The kernel file of that name with its template filled.
+// The kernel file of that name with its template filled, without functions act_… (elementwise.wgsl) that it does not
+// call: drivers would compile them all.
 std::string expand_kernel(std::string_view name, const KernelVars& vars);
 // The same for a text.
 std::string expand_template(std::string_view text, const KernelVars& vars);

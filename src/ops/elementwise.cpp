@@ -33,12 +33,17 @@ double row_number(const Elementwise& row, const RowAttr& attr, const Attrs& attr
 }
 
 void check_domain(const Node& node, Domain domain, DType dtype) {
-  if (is_float(dtype) || domain == Domain::All) return;
+  if (domain == Domain::All || (is_float(dtype) && domain != Domain::Integers && domain != Domain::Truth)) return;
   if (domain == Domain::Signed && (dtype == DType::I32 || dtype == DType::I64)) return;
   if (domain == Domain::Numbers && dtype != DType::U8 && dtype != DType::Bool) return;
-  const char* expected = domain == Domain::Floats   ? "f32 or f16"
-                         : domain == Domain::Signed ? "f32, f16 or i32"
-                                                    : "f32, f16, i32 or u32";
+  const bool truth = dtype == DType::Bool || dtype == DType::U8;
+  if (domain == Domain::Truth && truth) return;
+  if (domain == Domain::Integers && !is_float(dtype) && !truth) return;
+  const char* expected = domain == Domain::Floats     ? "f32 or f16"
+                         : domain == Domain::Signed   ? "f32, f16 or i32"
+                         : domain == Domain::Truth    ? "bool"
+                         : domain == Domain::Integers ? "i32 or u32"
+                                                      : "f32, f16, i32 or u32";
   fail(ErrorCode::Unsupported, node.op, "an input is ", to_string(dtype), ", expected ", expected,
        "; add a cast before it");
 }
@@ -47,6 +52,7 @@ DType result_dtype(const Elementwise& row, const double* numbers, DType common) 
   switch (row.gives) {
     case Gives::Common: return common;
     case Gives::Single: return DType::F32;
+    case Gives::Truth: return DType::Bool;
     case Gives::Attribute: return static_cast<DType>(static_cast<int>(numbers[0]));
   }
   return common;
@@ -59,7 +65,9 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   check_node(node, inputs, row.arity, row.arity, names);
   const std::vector<double> numbers = row_numbers(row, node.attrs);
   if (row.check) row.check(node, numbers.data());
-  const DType common = common_dtype(node, inputs);
+  if (row.chooses && inputs[0].dtype != DType::Bool && inputs[0].dtype != DType::U8)
+    fail(ErrorCode::InvalidGraph, node.op, "chooses by ", to_string(inputs[0].dtype), ", expected bool; add a cast");
+  const DType common = common_dtype(node, {inputs.begin() + (row.chooses ? 1 : 0), inputs.end()});
   check_domain(node, row.domain, common);
   Shape shape;
   for (const TensorType& input : inputs) shape = broadcast(node, shape, input.shape);
@@ -85,6 +93,7 @@ std::string meaning(const Elementwise& row, const std::string& name, const std::
                     const std::vector<std::string>& args, WgslType type) {
   if (name == "T") return to_string(type);
   if (name == "F") return to_string(with_scalar(type, Scalar::F32));
+  if (name == "U") return to_string(with_scalar(type, Scalar::U32));
   if (name.size() == 1 && name[0] >= '0' && name[0] <= '9') return args.at(static_cast<size_t>(name[0] - '0'));
   for (size_t i = 0; i < row.attrs.size(); ++i) {
     const RowAttr& attr = row.attrs[i];

@@ -15,6 +15,8 @@ enum class Domain : uint8_t {
   Floats,
   Signed,   // floats, i32, i64
   Numbers,  // all but u8 and bool, which have no arithmetic
+  Integers,
+  Truth,  // bool, also where it is stored as bytes
   All,
 };
 
@@ -22,6 +24,7 @@ enum class Domain : uint8_t {
 enum class Gives : uint8_t {
   Common,     // that of the operands
   Single,     // f32
+  Truth,      // bool
   Attribute,  // what the first attribute, a choice among the element types, says
 };
 
@@ -52,11 +55,12 @@ struct Elementwise {
   Domain domain = Domain::Floats;
   Gives gives = Gives::Common;
   std::vector<RowAttr> attrs{};
+  bool chooses = false;  // the first operand is a truth value, and the others have the element type
   // The value at one element; `a` are the numbers of the attributes, in their order.
   double (*value)(const double* x, const double* a) = nullptr;
   // The same in WGSL: $0, $1 … are operands, $name an attribute (numbers as literals of f32, choices as their text), $T
-  // the type of the operands, $F that with f32 as its scalar. May call the functions of src/kernels/elementwise.wgsl.
-  // Operands are names or literals, since a row may repeat them.
+  // the type of the operands, $F and $U that with f32 and u32 as its scalar. May call the functions of
+  // src/kernels/elementwise.wgsl. Operands are names or literals, since a row may repeat them.
   std::string_view wgsl{};
   // In place of `wgsl` where the text depends on the types.
   std::string (*wgsl_of)(const std::string& x, const double* a, WgslType type) = nullptr;

@@ -117,6 +117,147 @@ std::vector<Elementwise> activations() {
   };
 }
 
+double mish(double x) { return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)))); }
+
+// 1 inside (lo, hi), else 0.
+Term is_within(Term x, double lo, double hi) {
+  return apply("step", affine(x, 1, -lo)) * apply("step", affine(x, -1, hi));
+}
+
+std::vector<Elementwise> more_activations() {
+  return {
+      {.name = "mish",
+       .value = [](const double* x, const double*) { return mish(*x); },
+       .wgsl = "act_mish($0)",
+       .derivative = [](D d) -> Terms {
+         const Term t = apply("tanh", apply("softplus", d.x[0]));
+         return {d.g * (t + d.x[0] * apply("sigmoid", d.x[0]) * affine(apply("square", t), -1, 1))};
+       }},
+      {.name = "hard_sigmoid",
+       .attrs = {{"alpha", 0.2}, {"beta", 0.5}},
+       .value = [](const double* x, const double* a) { return std::clamp(a[0] * *x + a[1], 0.0, 1.0); },
+       .wgsl = "clamp($0 * $alpha + $beta, $T(0.0), $T(1.0))",
+       .derivative = [](D d) -> Terms {
+         return {d.g * affine(is_within(affine(d.x[0], d.attrs[0], d.attrs[1]), 0, 1), d.attrs[0])};
+       }},
+      {.name = "hard_swish",  // x * clamp(x / 6 + 1/2, 0, 1)
+       .value = [](const double* x, const double*) { return *x * std::clamp(*x / 6 + 0.5, 0.0, 1.0); },
+       .wgsl = "($0 * clamp($0 * (1.0 / 6.0) + 0.5, $T(0.0), $T(1.0)))",
+       .derivative = [](D d) -> Terms {
+         const Term inside = is_within(d.x[0], -3, 3);
+         return {d.g * (inside * affine(d.x[0], 1.0 / 3, 0.5) + apply("step", affine(d.x[0], 1, -3)))};
+       }},
+      {.name = "selu",
+       .attrs = {{"alpha", 1.67326319217681884765625}, {"gamma", 1.05070102214813232421875}},
+       .value = [](const double* x, const double* a) { return a[1] * (*x < 0 ? a[0] * std::expm1(*x) : *x); },
+       .wgsl = "($gamma * act_elu($0, $alpha))",
+       .derivative = [](D d) -> Terms {
+         const Term above = apply("step", d.x[0]);
+         const Term below = affine(apply("exp", -apply("relu", -d.x[0])), d.attrs[0]);
+         return {affine(d.g, d.attrs[1]) * (below + above * affine(below, -1, 1))};
+       }},
+      {.name = "celu",
+       .attrs = {{"alpha", 1}},
+       .value = [](const double* x, const double* a) { return *x < 0 ? a[0] * std::expm1(*x / a[0]) : *x; },
+       .wgsl = "select($0, $alpha * act_expm1(min($0 / $alpha, $T(0.0))), $0 < $T(0.0))",
+       .derivative = [](D d) -> Terms {
+         const Term below = apply("exp", affine(-apply("relu", -d.x[0]), 1 / d.attrs[0]));
+         return {d.g * below};
+       },
+       .check =
+           [](const Node& node, const double* a) {
+             if (a[0] <= 0) fail(ErrorCode::InvalidGraph, node.op, "alpha is ", a[0], ", expected a positive number");
+           }},
+      {.name = "softsign",
+       .value = [](const double* x, const double*) { return *x / (1 + std::abs(*x)); },
+       .wgsl = "($0 / (1.0 + abs($0)))",
+       .derivative = [](D d) -> Terms { return {d.g / apply("square", affine(apply("abs", d.x[0]), 1, 1))}; }},
+      {.name = "thresholded_relu",
+       .attrs = {{"alpha", 1}},
+       .value = [](const double* x, const double* a) { return *x > a[0] ? *x : 0; },
+       .wgsl = "select($T(0.0), $0, $0 > $T($alpha))",
+       .derivative = [](D d) -> Terms { return {d.g * apply("step", affine(d.x[0], 1, -d.attrs[0]))}; }},
+      {.name = "shrink",  // toward 0 by `bias`; 0 within `lambd`
+       .attrs = {{"lambd", 0.5}, {"bias", 0}},
+       .value = [](const double* x, const double* a) { return *x < -a[0]  ? *x + a[1]
+                                                              : *x > a[0] ? *x - a[1]
+                                                                          : 0; },
+       .wgsl = "select(select($T(0.0), $0 - $bias, $0 > $T($lambd)), $0 + $bias, $0 < -$T($lambd))",
+       .derivative = [](D d) -> Terms {
+         return {d.g *
+                 (apply("step", affine(d.x[0], 1, -d.attrs[0])) + apply("step", affine(d.x[0], -1, -d.attrs[0])))};
+       }},
+      {.name = "prelu",  // x, slope
+       .arity = 2,
+       .value = [](const double* x, const double*) { return x[0] < 0 ? x[0] * x[1] : x[0]; },
+       .wgsl = "select($0, $0 * $1, $0 < $T(0.0))",
+       .derivative = [](D d) -> Terms {
+         const Term below = apply("step", -d.x[0]), above = affine(below, -1, 1);
+         return {d.g * (above + below * d.x[1]), d.g * below * d.x[0]};
+       }},
+  };
+}
+
+// Steps: their slope is 0.
+std::vector<Term> flat(const Chain& d) { return {affine(d.g, 0)}; }
+
+std::vector<Elementwise> trigonometry() {
+  return {
+      {.name = "sin",
+       .value = [](const double* x, const double*) { return std::sin(*x); },
+       .wgsl = "act_sin($0)",
+       .derivative = [](D d) -> Terms { return {d.g * apply("cos", d.x[0])}; }},
+      {.name = "cos",
+       .value = [](const double* x, const double*) { return std::cos(*x); },
+       .wgsl = "act_cos($0)",
+       .derivative = [](D d) -> Terms { return {-(d.g * apply("sin", d.x[0]))}; }},
+      {.name = "tan",
+       .value = [](const double* x, const double*) { return std::tan(*x); },
+       .wgsl = "(act_sin($0) / act_cos($0))",
+       .derivative = [](D d) -> Terms { return {d.g * affine(apply("square", d.y), 1, 1)}; }},
+      {.name = "asin",
+       .value = [](const double* x, const double*) { return std::asin(*x); },
+       .wgsl = "act_asin($0)",
+       .derivative = [](D d) -> Terms { return {d.g * apply("rsqrt", affine(apply("square", d.x[0]), -1, 1))}; }},
+      {.name = "acos",
+       .value = [](const double* x, const double*) { return std::acos(*x); },
+       .wgsl = "act_acos($0)",
+       .derivative = [](D d) -> Terms { return {-(d.g * apply("rsqrt", affine(apply("square", d.x[0]), -1, 1)))}; }},
+      {.name = "atan",
+       .value = [](const double* x, const double*) { return std::atan(*x); },
+       .wgsl = "act_atan($0)",
+       .derivative = [](D d) -> Terms { return {d.g / affine(apply("square", d.x[0]), 1, 1)}; }},
+      {.name = "sinh",
+       .value = [](const double* x, const double*) { return std::sinh(*x); },
+       .wgsl = "act_sinh($0)",
+       .derivative = [](D d) -> Terms { return {d.g * apply("cosh", d.x[0])}; }},
+      {.name = "cosh",
+       .value = [](const double* x, const double*) { return std::cosh(*x); },
+       .wgsl = "act_cosh($0)",
+       .derivative = [](D d) -> Terms { return {d.g * apply("sinh", d.x[0])}; }},
+      {.name = "asinh",
+       .value = [](const double* x, const double*) { return std::asinh(*x); },
+       .wgsl = "act_asinh($0)",
+       .derivative = [](D d) -> Terms { return {d.g * apply("rsqrt", affine(apply("square", d.x[0]), 1, 1))}; }},
+      {.name = "acosh",
+       .value = [](const double* x, const double*) { return std::acosh(*x); },
+       .wgsl = "act_acosh($0)",
+       .derivative = [](D d) -> Terms { return {d.g * apply("rsqrt", affine(apply("square", d.x[0]), 1, -1))}; }},
+      {.name = "atanh",
+       .value = [](const double* x, const double*) { return std::atanh(*x); },
+       .wgsl = "act_atanh($0)",
+       .derivative = [](D d) -> Terms { return {d.g / affine(apply("square", d.x[0]), -1, 1)}; }},
+      {.name = "atan2",  // of y, x: the angle of (x, y)
+       .arity = 2,
+       .value = [](const double* x, const double*) { return std::atan2(x[0], x[1]); },
+       .wgsl = "act_atan2($0, $1)",
+       .derivative = [](D d) -> Terms {
+         const Term scaled = d.g / (apply("square", d.x[0]) + apply("square", d.x[1]));
+         return {scaled * d.x[1], -(scaled * d.x[0])};
+       }},
+  };
+}
+
 std::vector<Elementwise> functions() {
   return {
       {.name = "exp",
@@ -135,6 +276,45 @@ std::vector<Elementwise> functions() {
        .value = [](const double* x, const double*) { return 1 / std::sqrt(*x); },
        .wgsl = "inverseSqrt($0)",
        .derivative = [](D d) -> Terms { return {affine(d.g, -0.5) * d.y / d.x[0]}; }},
+      {.name = "log1p",
+       .value = [](const double* x, const double*) { return std::log1p(*x); },
+       .wgsl = "act_log1p($0)",
+       .derivative = [](D d) -> Terms { return {d.g / affine(d.x[0], 1, 1)}; }},
+      {.name = "expm1",
+       .value = [](const double* x, const double*) { return std::expm1(*x); },
+       .wgsl = "act_expm1($0)",
+       .derivative = [](D d) -> Terms { return {d.g * affine(d.y, 1, 1)}; }},
+      {.name = "erf",
+       .value = [](const double* x, const double*) { return std::erf(*x); },
+       .wgsl = "act_erf($0)",
+       .derivative = [](D d) -> Terms {
+         return {d.g * affine(apply("exp", -apply("square", d.x[0])), 1.12837916709551257390)};
+       }},
+      {.name = "reciprocal",
+       .value = [](const double* x, const double*) { return 1 / *x; },
+       .wgsl = "(1.0 / $0)",
+       .derivative = [](D d) -> Terms { return {-(d.g * apply("square", d.y))}; }},
+      {.name = "round",  // halves to the even neighbour
+       .value = [](const double* x, const double*) { return std::nearbyint(*x); },
+       .wgsl = "round($0)",
+       .derivative = flat},
+      {.name = "floor",
+       .value = [](const double* x, const double*) { return std::floor(*x); },
+       .wgsl = "floor($0)",
+       .derivative = flat},
+      {.name = "ceil",
+       .value = [](const double* x, const double*) { return std::ceil(*x); },
+       .wgsl = "ceil($0)",
+       .derivative = flat},
+      {.name = "trunc",
+       .value = [](const double* x, const double*) { return std::trunc(*x); },
+       .wgsl = "trunc($0)",
+       .derivative = flat},
+      {.name = "sign",
+       .domain = Domain::Signed,
+       .value = [](const double* x, const double*) { return static_cast<double>((*x > 0) - (*x < 0)); },
+       .wgsl = "sign($0)",
+       .derivative = flat},
       {.name = "normal_cdf",  // of the normal distribution with mean 0 and variance 1
        .value = [](const double* x, const double*) { return normal_cdf(*x); },
        .wgsl = "act_normal_cdf($0)",
@@ -233,6 +413,105 @@ std::vector<Elementwise> pairs() {
   };
 }
 
+// A row that compares two operands of any element type.
+Elementwise comparison(std::string_view name, double (*value)(const double*, const double*), std::string_view wgsl) {
+  return {.name = name, .arity = 2, .domain = Domain::All, .gives = Gives::Truth, .value = value, .wgsl = wgsl};
+}
+
+// A row over truth values, 0 and 1.
+Elementwise logical(std::string_view name, size_t arity, double (*value)(const double*, const double*),
+                    std::string_view wgsl) {
+  return {.name = name, .arity = arity, .domain = Domain::Truth, .gives = Gives::Truth, .value = value, .wgsl = wgsl};
+}
+
+Elementwise bitwise(std::string_view name, double (*value)(const double*, const double*), std::string_view wgsl) {
+  return {.name = name, .arity = 2, .domain = Domain::Integers, .value = value, .wgsl = wgsl};
+}
+
+int64_t whole(double x) { return static_cast<int64_t>(x); }
+
+// Division and remainders by 0 are undefined for integers; shifts by 32 and more too, and shift_left is for u32.
+std::vector<Elementwise> logic() {
+  return {
+      comparison(
+          "equal", [](const double* x, const double*) { return x[0] == x[1] ? 1.0 : 0.0; },
+          "select($U(0u), $U(1u), $0 == $1)"),
+      comparison(
+          "less", [](const double* x, const double*) { return x[0] < x[1] ? 1.0 : 0.0; },
+          "select($U(0u), $U(1u), $0 < $1)"),
+      comparison(
+          "less_equal", [](const double* x, const double*) { return x[0] <= x[1] ? 1.0 : 0.0; },
+          "select($U(0u), $U(1u), $0 <= $1)"),
+      comparison(
+          "greater", [](const double* x, const double*) { return x[0] > x[1] ? 1.0 : 0.0; },
+          "select($U(0u), $U(1u), $0 > $1)"),
+      comparison(
+          "greater_equal", [](const double* x, const double*) { return x[0] >= x[1] ? 1.0 : 0.0; },
+          "select($U(0u), $U(1u), $0 >= $1)"),
+      // By bits, since compilers may assume that there is neither.
+      {.name = "isnan",
+       .gives = Gives::Truth,
+       .value = [](const double* x, const double*) { return std::isnan(*x) ? 1.0 : 0.0; },
+       .wgsl = "select($U(0u), $U(1u), (bitcast<$U>($0) & $U(0x7fffffffu)) > $U(0x7f800000u))"},
+      {.name = "isinf",
+       .gives = Gives::Truth,
+       .attrs = {{"negative", 1}, {"positive", 1}},
+       .value = [](const double* x,
+                   const double* a) { return std::isinf(*x) && (*x < 0 ? a[0] : a[1]) != 0 ? 1.0 : 0.0; },
+       .wgsl = "select(select($U(0u), $U($positive), bitcast<$U>($0) == $U(0x7f800000u)), $U($negative), "
+               "bitcast<$U>($0) == $U(0xff800000u))"},
+      logical(
+          "logical_not", 1, [](const double* x, const double*) { return *x == 0 ? 1.0 : 0.0; }, "($U(1u) - $0)"),
+      logical(
+          "logical_and", 2, [](const double* x, const double*) { return x[0] * x[1]; }, "($0 & $1)"),
+      logical(
+          "logical_or", 2, [](const double* x, const double*) { return std::max(x[0], x[1]); }, "($0 | $1)"),
+      logical(
+          "logical_xor", 2, [](const double* x, const double*) { return x[0] != x[1] ? 1.0 : 0.0; }, "($0 ^ $1)"),
+      bitwise(
+          "bit_and", [](const double* x, const double*) { return static_cast<double>(whole(x[0]) & whole(x[1])); },
+          "($0 & $1)"),
+      bitwise(
+          "bit_or", [](const double* x, const double*) { return static_cast<double>(whole(x[0]) | whole(x[1])); },
+          "($0 | $1)"),
+      bitwise(
+          "bit_xor", [](const double* x, const double*) { return static_cast<double>(whole(x[0]) ^ whole(x[1])); },
+          "($0 ^ $1)"),
+      bitwise(
+          "shift_left",
+          [](const double* x, const double*) { return std::fmod(std::ldexp(x[0], static_cast<int>(x[1])), 0x1p32); },
+          "($0 << $U($1))"),
+      bitwise(
+          "shift_right",
+          [](const double* x, const double*) { return std::floor(std::ldexp(x[0], -static_cast<int>(x[1]))); },
+          "($0 >> $U($1))"),
+      bitwise(
+          "idiv", [](const double* x, const double*) { return std::trunc(x[0] / x[1]); }, "($0 / $1)"),
+      {.name = "mod",  // the remainder with the sign of the divisor
+       .arity = 2,
+       .domain = Domain::Numbers,
+       .value = [](const double* x, const double*) { return x[0] - x[1] * std::floor(x[0] / x[1]); },
+       .wgsl = "((($0 % $1) + $1) % $1)",
+       .derivative = [](D d) -> Terms {
+         return {d.g, -(d.g * apply("floor", d.x[0] / d.x[1]))};
+       }},
+      {.name = "fmod",  // with the sign of the dividend
+       .arity = 2,
+       .domain = Domain::Numbers,
+       .value = [](const double* x, const double*) { return std::fmod(x[0], x[1]); },
+       .wgsl = "($0 % $1)",
+       .derivative = [](D d) -> Terms {
+         return {d.g, -(d.g * apply("trunc", d.x[0] / d.x[1]))};
+       }},
+      {.name = "where",  // where the first operand is true the second, else the third
+       .arity = 3,
+       .domain = Domain::All,
+       .chooses = true,
+       .value = [](const double* x, const double*) { return x[0] != 0 ? x[1] : x[2]; },
+       .wgsl = "select($2, $1, $0 != $U(0u))"},
+  };
+}
+
 std::vector<Elementwise> conversions() {
   return {
       {.name = "affine",  // x * scale + shift
@@ -271,7 +550,7 @@ std::vector<Elementwise> conversions() {
 const std::vector<Elementwise>& elementwise_rows() {
   static const std::vector<Elementwise> rows = [] {
     std::vector<Elementwise> all;
-    for (auto* part : {activations, functions, pairs, conversions})
+    for (auto* part : {activations, more_activations, functions, trigonometry, pairs, logic, conversions})
       for (Elementwise& row : part()) all.push_back(std::move(row));
     return all;
   }();

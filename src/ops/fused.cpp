@@ -166,7 +166,7 @@ BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, c
     const Elementwise& row = *op(step.op).elementwise;
     std::vector<std::string> args;
     for (ValueId id : step.inputs) args.push_back(names.at(id));
-    const WgslType type = all_types.at(step.inputs.front());
+    const WgslType type = all_types.at(step.inputs[row.chooses ? 1 : 0]);
     names.push_back(cat("step", j));
     all_types.push_back(row_type(row, step.attrs, type));
     text.statements += cat("  let ", names.back(), " = ", row_wgsl(row, step.attrs, args, type), ";\n");

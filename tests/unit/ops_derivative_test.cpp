@@ -34,7 +34,11 @@ double difference(const std::string& op, std::vector<double> x, size_t k, const 
 std::vector<double> points_of(const Elementwise& row) {
   const bool positive = row.name == "log" || row.name == "sqrt" || row.name == "rsqrt" || row.name == "pow";
   if (positive) return {0.05, 0.7, 1.3, 9};
-  return {-7.5, -2.25, -0.6, -0.01, 0.02, 0.8, 1.9, 6};
+  if (row.name == "acosh") return {1.05, 1.3, 9};
+  if (row.name == "asin" || row.name == "acos" || row.name == "atanh") return {-0.9, -0.3, 0.02, 0.7};
+  if (row.name == "log1p") return {-0.6, -0.01, 0.02, 1.9, 6};
+  if (row.name == "mod" || row.name == "fmod") return {-7.7, -2.3, 0.9, 1.9};
+  return {-7.6, -2.25, -0.6, -0.01, 0.02, 0.8, 1.9, 6.2};
 }
 
 std::vector<Attrs> attrs_of(const Elementwise& row) {
@@ -64,7 +68,10 @@ void check_slopes(const Elementwise& row, const std::vector<double>& x, const At
 TEST(Derivative, OfEveryRowEqualsDifferences) {
   for (const Elementwise& row : elementwise_rows()) {
     SCOPED_TRACE(std::string(row.name));
-    ASSERT_NE(row.derivative, nullptr);
+    if (!row.derivative) {
+      EXPECT_TRUE(row.gives == Gives::Truth || row.domain == Domain::Integers || row.chooses);
+      continue;
+    }
     for (const Attrs& attrs : attrs_of(row))
       for (const double a : points_of(row)) {
         if (row.arity == 1) check_slopes(row, {a}, attrs);

@@ -29,6 +29,13 @@ TEST(Passes, KeepTheMeaningOfEveryOpCase) {
     }
 }
 
+// Ports of wide integers and truth values are narrowed.
+TensorType narrow_type(TensorType type) {
+  if (type.dtype == DType::I64) type.dtype = DType::I32;
+  if (type.dtype == DType::Bool) type.dtype = DType::U8;
+  return type;
+}
+
 TEST(Passes, KeepPortsAndLeaveNothingComposite) {
   for (const OpCase& c : op_cases()) {
     SCOPED_TRACE(c.name);
@@ -37,12 +44,12 @@ TEST(Passes, KeepPortsAndLeaveNothingComposite) {
     ASSERT_EQ(result.inputs().size(), graph.inputs().size());
     for (size_t i = 0; i < graph.inputs().size(); ++i) {
       EXPECT_EQ(result.inputs()[i].name, graph.inputs()[i].name);
-      EXPECT_EQ(result.type(result.inputs()[i].value), graph.type(graph.inputs()[i].value));
+      EXPECT_EQ(result.type(result.inputs()[i].value), narrow_type(graph.type(graph.inputs()[i].value)));
     }
     ASSERT_EQ(result.outputs().size(), graph.outputs().size());
     for (size_t i = 0; i < graph.outputs().size(); ++i) {
       EXPECT_EQ(result.outputs()[i].name, graph.outputs()[i].name);
-      EXPECT_EQ(result.type(result.outputs()[i].value), graph.type(graph.outputs()[i].value));
+      EXPECT_EQ(result.type(result.outputs()[i].value), narrow_type(graph.type(graph.outputs()[i].value)));
     }
     for (const Node& node : result.nodes())
       EXPECT_TRUE(!op(node.op).decompose || node.op == "conv_argmax") << node.op << " has a kernel as well";
