@@ -77,6 +77,7 @@ const std::vector<OpCase>& op_cases() {
     add_chain_cases(all);
     add_large_cases(all);
     add_matmul_cases(all);
+    add_order_cases(all);
     return all;
   }();
   return cases;

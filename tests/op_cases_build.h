@@ -58,5 +58,6 @@ void add_reduce_cases(std::vector<OpCase>& cases);
 void add_chain_cases(std::vector<OpCase>& cases);
 void add_large_cases(std::vector<OpCase>& cases);
 void add_matmul_cases(std::vector<OpCase>& cases);
+void add_order_cases(std::vector<OpCase>& cases);
 
 }  // namespace gyrus::test

@@ -48,6 +48,37 @@ void add_argmax(std::vector<OpCase>& cases) {
   add_one(cases, ties("argmax_of_i32"), {5, 17}, {{"axis", int64_t{1}}}, DType::I32);
 }
 
+void add_products(std::vector<OpCase>& cases) {
+  const auto with = [&](const std::string& name) {
+    return OpCase{"reduce_prod_" + name, "reduce_prod", {}, Fill::Uniform, 0.7, 1.4};
+  };
+  add_one(cases, with("all"), {3, 7, 4}, {});
+  add_one(cases, with("middle_keep"), {3, 13, 6}, {{"axes", Ints{1}}, {"keepdims", int64_t{1}}});
+  add_one(cases, with("last"), {5, 300}, {{"axes", Ints{-1}}});
+  OpCase whole{"reduce_prod_i32", "reduce_prod", {}, Fill::Whole, -3, 3};
+  whole.exact = true;
+  add_one(cases, whole, {6, 5, 3}, {{"axes", Ints{1}}}, DType::I32);
+  whole.name = "reduce_prod_u32";
+  add_one(cases, whole, {6, 5, 3}, {{"axes", Ints{1}}}, DType::U32);
+}
+
+void add_argmin(std::vector<OpCase>& cases) {
+  const auto ties = [](const std::string& name, const std::string& op) {
+    OpCase c{name, op, {}, Fill::Whole, -3, 3};
+    c.exact = true;
+    return c;
+  };
+  add_one(cases, ties("argmax_last_of_equal", "argmax"), {7, 33}, {{"axis", int64_t{-1}}, {"last", int64_t{1}}});
+  add_one(cases, ties("argmax_last_of_many", "argmax"), {2, 40000}, {{"axis", int64_t{1}}, {"last", int64_t{1}}});
+  add_one(cases, ties("argmin_first", "argmin"), {7, 33}, {{"axis", int64_t{-1}}});
+  add_one(cases, ties("argmin_axis", "argmin"), {7, 33}, {{"axis", int64_t{0}}});
+  add_one(cases, ties("argmin_last_of_equal", "argmin"), {7, 33}, {{"axis", int64_t{-1}}, {"last", int64_t{1}}});
+  add_one(cases, ties("argmin_keepdims", "argmin"), {3, 9, 5},
+          {{"axis", int64_t{1}}, {"keepdims", int64_t{1}}, {"dtype", "i32"}});
+  for (const DType dtype : {DType::I32, DType::U32, DType::U8})
+    add_one(cases, ties(std::string("argmin_") + to_string(dtype), "argmin"), {5, 17}, {{"axis", int64_t{1}}}, dtype);
+}
+
 void add_softmax(std::vector<OpCase>& cases) {
   add_one(cases, {"softmax_last", "softmax", {}, Fill::Normal, 0, 3}, {5, 17}, {{"axis", int64_t{-1}}});
   add_one(cases, {"softmax_channels", "softmax", {}, Fill::Normal, 0, 3}, {2, 5, 4, 3, 6}, {{"axis", int64_t{1}}});
@@ -60,6 +91,8 @@ void add_softmax(std::vector<OpCase>& cases) {
 void add_reduce_cases(std::vector<OpCase>& cases) {
   add_reductions(cases);
   add_argmax(cases);
+  add_products(cases);
+  add_argmin(cases);
   add_softmax(cases);
 }
 

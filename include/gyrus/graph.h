@@ -81,7 +81,7 @@ class Value {
   Graph& graph() const { return *graph_; }
   ValueId id() const { return id_; }
   DType dtype() const;
-  const Shape& shape() const;
+  Shape shape() const;
 
  private:
   Graph* graph_ = nullptr;

@@ -137,6 +137,20 @@ inline Value expand(Value x, const Shape& shape) { return apply("expand", {x}, {
 inline Value gather(Value data, Value indices, int64_t axis = 0) {
   return apply("gather", {data, indices}, {{"axis", axis}});
 }
+inline Value gather_elements(Value data, Value indices, int64_t axis) {
+  return apply("gather_elements", {data, indices}, {{"axis", axis}});
+}
+inline Value gather_nd(Value data, Value indices, int64_t batch_dims = 0) {
+  return apply("gather_nd", {data, indices}, {{"batch_dims", batch_dims}});
+}
+// `reduction` is "none", "add", "mul", "min" or "max".
+inline Value scatter_elements(Value data, Value indices, Value updates, int64_t axis,
+                              const std::string& reduction = "none") {
+  return apply("scatter_elements", {data, indices, updates}, {{"axis", axis}, {"reduction", reduction}});
+}
+inline Value scatter_nd(Value data, Value indices, Value updates, const std::string& reduction = "none") {
+  return apply("scatter_nd", {data, indices, updates}, {{"reduction", reduction}});
+}
 // `base` with `value` over it from position `start` of the axis on, a number or a scalar value such as an argument.
 inline Value update_slice(Value base, Value value, int64_t axis, int64_t start) {
   return apply("update_slice", {base, value}, {{"axis", axis}, {"start", start}});
@@ -152,12 +166,27 @@ struct Reduce {
 };
 Value reduce(const std::string& op, Value x, const Reduce& over);
 inline Value reduce_sum(Value x, const Reduce& over = {}) { return reduce("reduce_sum", x, over); }
+inline Value reduce_prod(Value x, const Reduce& over = {}) { return reduce("reduce_prod", x, over); }
 inline Value reduce_mean(Value x, const Reduce& over = {}) { return reduce("reduce_mean", x, over); }
 inline Value reduce_max(Value x, const Reduce& over = {}) { return reduce("reduce_max", x, over); }
 inline Value reduce_min(Value x, const Reduce& over = {}) { return reduce("reduce_min", x, over); }
 inline Value argmax(Value x, int64_t axis, bool keepdims = false, DType dtype = DType::U32) {
   return apply("argmax", {x}, {{"axis", axis}, {"keepdims", int64_t{keepdims}}, {"dtype", to_string(dtype)}});
 }
+inline Value argmin(Value x, int64_t axis, bool keepdims = false, DType dtype = DType::U32) {
+  return apply("argmin", {x}, {{"axis", axis}, {"keepdims", int64_t{keepdims}}, {"dtype", to_string(dtype)}});
+}
+inline Value cumsum(Value x, int64_t axis, bool exclusive = false, bool reverse = false) {
+  return apply("cumsum", {x}, {{"axis", axis}, {"exclusive", int64_t{exclusive}}, {"reverse", int64_t{reverse}}});
+}
+inline Value cumprod(Value x, int64_t axis, bool exclusive = false, bool reverse = false) {
+  return apply("cumprod", {x}, {{"axis", axis}, {"exclusive", int64_t{exclusive}}, {"reverse", int64_t{reverse}}});
+}
+// The k largest or smallest along an axis in their order, and their positions (i32).
+struct TopK {
+  Value values, positions;
+};
+TopK top_k(Value x, int64_t k, int64_t axis, bool largest = true);
 inline Value softmax(Value x, int64_t axis) { return apply("softmax", {x}, {{"axis", axis}}); }
 
 // Products.

@@ -7,7 +7,7 @@
 namespace gyrus {
 
 DType Value::dtype() const { return graph_->type(id_).dtype; }
-const Shape& Value::shape() const { return graph_->type(id_).shape; }
+Shape Value::shape() const { return graph_->type(id_).shape; }
 
 Value apply(const std::string& op, const std::vector<Value>& operands, Attrs attrs) {
   Graph* graph = nullptr;
@@ -34,6 +34,16 @@ Value reduce(const std::string& op, Value x, const Reduce& over) {
   Attrs attrs{{"keepdims", int64_t{over.keepdims}}};
   if (!over.axes.empty()) attrs.set("axes", over.axes);
   return apply(op, {x}, std::move(attrs));
+}
+
+TopK top_k(Value x, int64_t k, int64_t axis, bool largest) {
+  if (!x) fail(ErrorCode::InvalidGraph, "top_k", "has no operand");
+  Node node;
+  node.op = "top_k";
+  node.inputs = {x.id()};
+  node.attrs = {{"axis", axis}, {"k", k}, {"largest", int64_t{largest}}};
+  const std::vector<ValueId> made = x.graph().add_node(std::move(node));
+  return {{x.graph(), made[0]}, {x.graph(), made[1]}};
 }
 
 Value conv(Value x, Value weight, const ConvOptions& options) {

@@ -16,7 +16,7 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   return {{inputs[0].dtype, reduce_attrs(node, inputs[0].shape).shape, Layout::Plain}};
 }
 
-// Only sums have a value for no elements.
+// Only sums and products have a value for no elements.
 void expect_elements(const Node& node, const Shape& input, const ReduceAttrs& attrs) {
   for (size_t a = 0; a < input.size(); ++a)
     if (attrs.reduced[a] && input[a] == 0 && element_count(attrs.shape) > 0)
@@ -36,7 +36,8 @@ std::vector<TensorType> infer_mean(const Node& node, const std::vector<TensorTyp
 }
 
 std::vector<TensorType> infer_argmax(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 1, 1, {"axis", "keepdims", "dtype"});
+  check_node(node, inputs, 1, 1, {"axis", "keepdims", "dtype", "last"});
+  flag(node, "last");
   const ReduceAttrs attrs = reduce_attrs(node, inputs[0].shape);
   const DType dtype = dtype_from_string(node.attrs.text("dtype", "u32"));
   expect_elements(node, inputs[0].shape, attrs);
@@ -73,6 +74,10 @@ void reference_sum(const Node& node, const std::vector<const RefTensor*>& inputs
   fold(node, *inputs[0], 0, outputs[0], [](double a, double b) { return a + b; });
 }
 
+void reference_prod(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  fold(node, *inputs[0], 1, outputs[0], [](double a, double b) { return a * b; });
+}
+
 void reference_mean(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
   reference_sum(node, inputs, outputs);
   const double count = static_cast<double>(inputs[0]->data.size()) / static_cast<double>(outputs[0].data.size());
@@ -87,24 +92,51 @@ void reference_min(const Node& node, const std::vector<const RefTensor*>& inputs
   fold(node, *inputs[0], kInfinity, outputs[0], [](double a, double b) { return std::min(a, b); });
 }
 
-void reference_argmax(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
-  const RefTensor& x = *inputs[0];
+// With sign -1 the smallest.
+void find_largest(const Node& node, const RefTensor& x, double sign, std::vector<RefTensor>& outputs) {
   if (x.data.empty()) return;
   const size_t axis = checked_axis(node, node.attrs.integer("axis"), x.shape.size());
   const int64_t extent = x.shape[axis];
   const int64_t inner = strides_of(x.shape)[axis];
+  const bool last = flag(node, "last");
   const int64_t outer = element_count(x.shape) / (extent * inner);
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < inner; ++i) {
       const double* column = x.data.data() + o * extent * inner + i;
       int64_t best = 0;
-      for (int64_t k = 1; k < extent; ++k)
-        if (column[k * inner] > column[best * inner]) best = k;
+      for (int64_t k = 1; k < extent; ++k) {
+        const double found = sign * column[k * inner], most = sign * column[best * inner];
+        if (found > most || (last && found == most)) best = k;
+      }
       outputs[0].data[static_cast<size_t>(o * inner + i)] = static_cast<double>(best);
     }
 }
 
+void reference_argmax(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  find_largest(node, *inputs[0], 1, outputs);
+}
+
+void reference_argmin(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  find_largest(node, *inputs[0], -1, outputs);
+}
+
+// The largest of what is turned around: -x, or for integers every bit of it.
+std::vector<ValueId> decompose_argmin(Graph& graph, const Node& node) {
+  ValueId x = node.inputs[0];
+  DType dtype = graph.type(x).dtype;
+  if (!is_float(dtype) && dtype != DType::I32 && dtype != DType::U32) {
+    x = graph.add("cast", {x}, {{"to", "i32"}}, node.label);
+    dtype = DType::I32;
+  }
+  if (is_float(dtype)) return {graph.add("argmax", {graph.add("neg", {x}, {}, node.label)}, node.attrs, node.label)};
+  Tensor ones(dtype, {});
+  std::fill(ones.data.begin(), ones.data.end(), std::byte{0xff});
+  const ValueId turned = graph.add("bit_xor", {x, graph.add_constant("", std::move(ones))}, {}, node.label);
+  return {graph.add("argmax", {turned}, node.attrs, node.label)};
+}
+
 std::optional<Pick> picks_largest(const Node& node, const Shape& input) {
+  if (flag(node, "last")) return std::nullopt;
   return Pick{checked_axis(node, node.attrs.integer("axis"), input.size()), flag(node, "keepdims"),
               dtype_from_string(node.attrs.text("dtype", "u32"))};
 }
@@ -117,9 +149,10 @@ double flops(const Node&, const std::vector<TensorType>& inputs, const std::vect
 
 ReduceAttrs reduce_attrs(const Node& node, const Shape& input) {
   ReduceAttrs attrs;
-  attrs.reduced.assign(input.size(), !node.attrs.has("axes") && node.op != kArgmax.name);
+  const bool one_axis = node.op == kArgmax.name || node.op == kArgmin.name;
+  attrs.reduced.assign(input.size(), !node.attrs.has("axes") && !one_axis);
   std::vector<int64_t> axes;
-  if (node.op == kArgmax.name) axes = {node.attrs.integer("axis")};
+  if (one_axis) axes = {node.attrs.integer("axis")};
   if (node.attrs.has("axes")) axes = node.attrs.integers("axes");
   for (int64_t given : axes) {
     const size_t axis = checked_axis(node, given, input.size());
@@ -142,6 +175,22 @@ const OpDef kReduceSum = {
     .name = "reduce_sum",
     .infer = infer,
     .reference = reference_sum,
+    .flops = flops,
+};
+
+const OpDef kReduceProd = {
+    .name = "reduce_prod",
+    .infer = infer,
+    .reference = reference_prod,
+    .flops = flops,
+};
+
+const OpDef kArgmin = {
+    .name = "argmin",
+    .infer = infer_argmax,
+    .reference = reference_argmin,
+    .dtype_attr = "dtype",
+    .decompose = decompose_argmin,
     .flops = flops,
 };
 

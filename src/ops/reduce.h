@@ -6,6 +6,7 @@
 namespace gyrus {
 
 extern const OpDef kReduceSum;   // floats, i32, u32
+extern const OpDef kReduceProd;  // likewise
 extern const OpDef kReduceMean;  // floats
 extern const OpDef kReduceMax;   // floats, i32, u32
 extern const OpDef kReduceMin;   // floats, i32, u32
@@ -18,7 +19,9 @@ struct ReduceAttrs {
 // Also of an argmax node, which has one axis.
 ReduceAttrs reduce_attrs(const Node& node, const Shape& input);
 
-// The position of the largest element along `axis`, the lowest of equal ones; dtype = "u32" | "u8" | "i32".
+// The position of the largest element along `axis`, of equal ones the lowest, or with last = 1 the highest;
+// dtype = "u32" | "u8" | "i32".
 extern const OpDef kArgmax;
+extern const OpDef kArgmin;  // of the smallest; becomes an argmax
 
 }  // namespace gyrus

@@ -10,8 +10,10 @@
 #include "ops/expand.h"
 #include "ops/fused.h"
 #include "ops/gather.h"
+#include "ops/indexing.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
+#include "ops/order.h"
 #include "ops/pad.h"
 #include "ops/reduce.h"
 #include "ops/repack.h"
@@ -26,10 +28,12 @@ namespace gyrus {
 const std::vector<const OpDef*>& all_ops() {
   static const std::vector<const OpDef*> ops = [] {
     std::vector<const OpDef*> all = {
-        &kConv,      &kConvArgmax, &kNormStats,   &kNormApply, &kGroupNorm, &kInstanceNorm, &kBatchNorm,
-        &kFused,     &kReshape,    &kTranspose,   &kSlice,     &kConcat,    &kPad,          &kExpand,
-        &kReduceSum, &kReduceMean, &kReduceMax,   &kReduceMin, &kArgmax,    &kSoftmax,      &kRepack,
-        &kMatmul,    &kGather,     &kUpdateSlice, &kArrange,
+        &kConv,      &kConvArgmax,      &kNormStats,   &kNormApply,   &kGroupNorm,  &kInstanceNorm, &kBatchNorm,
+        &kFused,     &kReshape,         &kTranspose,   &kSlice,       &kConcat,     &kPad,          &kExpand,
+        &kReduceSum, &kReduceMean,      &kReduceMax,   &kReduceMin,   &kArgmax,     &kSoftmax,      &kRepack,
+        &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
+        &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
+        &kRanks,     &kPlace,
     };
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

@@ -40,16 +40,18 @@ SliceAttrs slice_attrs(const Node& node, const Shape& input) {
   const std::vector<int64_t> ends = full_rank(node, "ends", node.attrs.integers("ends"), input);
   for (size_t a = 0; a < input.size(); ++a) {
     int64_t& start = attrs.starts[a];
-    const int64_t given = start;
+    const int64_t given = start, step = attrs.steps[a];
+    if (step == 0) fail(ErrorCode::InvalidGraph, node.op, "the step of axis ", a, " is 0");
     if (start < 0) start += input[a];
-    const int64_t end = ends[a] < 0 ? ends[a] + input[a] : std::min(ends[a], input[a]);
-    if (attrs.steps[a] < 1)
-      fail(ErrorCode::InvalidGraph, node.op, "step ", attrs.steps[a], " of axis ", a,
-           " is not positive; only forward slices exist");
-    if (start < 0 || start > input[a])
+    const int64_t end = ends[a] < 0 ? std::max<int64_t>(ends[a] + input[a], step < 0 ? -1 : ends[a] + input[a])
+                                    : std::min(ends[a], input[a]);
+    const int64_t count = std::max<int64_t>(step > 0 ? ceil_div(std::max<int64_t>(end - start, 0), step)
+                                                     : ceil_div(std::max<int64_t>(start - end, 0), -step),
+                                            0);
+    if (start < 0 || start > input[a] || (step < 0 && count > 0 && start == input[a]))
       fail(ErrorCode::InvalidGraph, node.op, "starts at ", given, ", which is outside axis ", a, " of ",
            to_string(input));
-    attrs.shape.push_back(ceil_div(std::max<int64_t>(end - start, 0), attrs.steps[a]));
+    attrs.shape.push_back(count);
   }
   return attrs;
 }

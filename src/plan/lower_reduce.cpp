@@ -11,7 +11,7 @@
 namespace gyrus {
 namespace {
 
-enum class Kind { Sum, Max, Min, ArgPosition };
+enum class Kind { Sum, Prod, Max, Min, ArgPosition, ArgLast };
 
 struct ReduceSpec {
   std::string name;
@@ -62,7 +62,8 @@ std::string axes_index(const ReduceSpec& spec, bool reduced, const std::string& 
 }
 
 uint32_t identity(Kind kind, DType dtype) {
-  if (kind == Kind::Sum) return 0;
+  if (kind == Kind::Sum || kind == Kind::ArgLast) return 0;
+  if (kind == Kind::Prod) return dtype == DType::F32 ? bits_of(1) : 1;
   if (kind == Kind::ArgPosition) return UINT32_MAX;
   const bool max = kind == Kind::Max;
   if (dtype == DType::F32)
@@ -73,14 +74,15 @@ uint32_t identity(Kind kind, DType dtype) {
 
 const char* combine(Kind kind) {
   if (kind == Kind::Sum) return "a + b";
-  return kind == Kind::Max ? "max(a, b)" : "min(a, b)";
+  if (kind == Kind::Prod) return "a * b";
+  return kind == Kind::Max || kind == Kind::ArgLast ? "max(a, b)" : "min(a, b)";
 }
 
 void emit_pass(Lowering& lowering, const ReduceSpec& spec, const Window& in, const Window& out, bool first, bool last) {
   const uint64_t reduced = count_of(spec, true);
   // A whole workgroup for each result where there is enough to add up, else a thread.
   const bool grouped = reduced >= 256 || spec.parts > 1;
-  const bool position = spec.kind == Kind::ArgPosition;
+  const bool position = spec.kind == Kind::ArgPosition || spec.kind == Kind::ArgLast;
   const std::string type = scalar_type(spec.out->dtype);
   Kernel k(lowering, "reduce", spec.label);
   k.name(cat(spec.name, grouped ? " grouped" : "")).workgroup(grouped ? 256 : 64);
@@ -136,7 +138,7 @@ void emit_reduce(Lowering& lowering, const ReduceSpec& given) {
   spec.out = lowering.make_scratch({given.out->dtype, {kept, static_cast<int64_t>(parts)}, Layout::Plain}, spec.label);
   emit_windows(lowering, spec);
   rest.in = spec.out;
-  rest.kind = spec.kind == Kind::ArgPosition ? Kind::Min : spec.kind;
+  rest.kind = spec.kind == Kind::ArgPosition ? Kind::Min : spec.kind == Kind::ArgLast ? Kind::Max : spec.kind;
   rest.scores = false;
   rest.shape = {kept, static_cast<int64_t>(parts)};
   rest.reduced = {false, true};
@@ -193,6 +195,7 @@ void lower_reduce(Lowering& lowering, const Node& node, Kind kind, bool mean) {
 
 void lower_reduce_sum(Lowering& lowering, const Node& node) { lower_reduce(lowering, node, Kind::Sum, false); }
 void lower_reduce_mean(Lowering& lowering, const Node& node) { lower_reduce(lowering, node, Kind::Sum, true); }
+void lower_reduce_prod(Lowering& lowering, const Node& node) { lower_reduce(lowering, node, Kind::Prod, false); }
 void lower_reduce_max(Lowering& lowering, const Node& node) { lower_reduce(lowering, node, Kind::Max, false); }
 void lower_reduce_min(Lowering& lowering, const Node& node) { lower_reduce(lowering, node, Kind::Min, false); }
 
@@ -202,7 +205,7 @@ void lower_argmax(Lowering& lowering, const Node& node) {
   spec.scores = is_float(best.dtype);
   spec.out = lowering.make_scratch(best, spec.label);
   emit_reduce(lowering, spec);
-  spec.kind = Kind::ArgPosition;
+  spec.kind = node.attrs.integer("last", 0) ? Kind::ArgLast : Kind::ArgPosition;
   spec.name = "argmax position";
   spec.scores = false;
   spec.best = spec.out;

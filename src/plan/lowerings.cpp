@@ -9,8 +9,10 @@
 #include "ops/conv.h"
 #include "ops/expand.h"
 #include "ops/gather.h"
+#include "ops/indexing.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
+#include "ops/order.h"
 #include "ops/pad.h"
 #include "ops/reduce.h"
 #include "ops/repack.h"
@@ -34,11 +36,15 @@ const LoweringEntry kLowerings[] = {
     {&kReduceMean, lower_reduce_mean},
     {&kReduceMax, lower_reduce_max},
     {&kReduceMin, lower_reduce_min},
+    {&kReduceProd, lower_reduce_prod},
     {&kArgmax, lower_argmax},
     {&kArrange, lower_arrange},
     {&kMatmul, lower_matmul},
     {&kGather, lower_gather},
     {&kUpdateSlice, lower_update_slice},
+    {&kScatterRows, lower_scatter_rows},
+    {&kRanks, lower_ranks},
+    {&kPlace, lower_place},
     {&kConv, lower_conv, order_conv},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},

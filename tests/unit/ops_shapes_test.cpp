@@ -159,7 +159,8 @@ TEST(MovementShape, Slice) {
   EXPECT_EQ(infer("slice", {f32({10})}, slice({5}, {2}, {3})), f32({0}));
   EXPECT_THAT(refusal("slice", {f32({10})}, slice({-11}, {5}, {1})), HasSubstr("starts at -11"));
   EXPECT_THAT(refusal("slice", {f32({10})}, slice({11}, {12}, {1})), HasSubstr("outside axis 0 of [10]"));
-  EXPECT_THAT(refusal("slice", {f32({10})}, slice({0}, {5}, {-1})), HasSubstr("is not positive"));
+  EXPECT_THAT(refusal("slice", {f32({10})}, slice({0}, {5}, {0})), HasSubstr("is 0"));
+  EXPECT_THAT(refusal("slice", {f32({10})}, slice({10}, {5}, {-1})), HasSubstr("outside"));
   EXPECT_THAT(refusal("slice", {f32({10, 2})}, slice({0}, {5}, {1})), HasSubstr("starts has 1 numbers"));
 }
 

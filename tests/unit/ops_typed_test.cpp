@@ -116,6 +116,16 @@ Graph every_op() {
   EXPECT_EQ(reduce_max(m, {{0}}).shape(), (Shape{5}));
   EXPECT_EQ(reduce_min(m, {{-1}}).shape(), (Shape{3}));
   EXPECT_EQ(argmax(m, 1, true, DType::U8).dtype(), DType::U8);
+  const Value n = g.input("n", DType::I32, {3, 2});
+  EXPECT_EQ(gather_elements(m, n, 1).shape(), (Shape{3, 2}));
+  EXPECT_EQ(gather_nd(m, n).shape(), (Shape{3}));
+  EXPECT_EQ(scatter_elements(m, n, slice(m, {0, 0}, {3, 2}), 1).shape(), m.shape());
+  EXPECT_EQ(scatter_nd(m, n, reduce_sum(m, {{1}}), "add").shape(), m.shape());
+  EXPECT_EQ(reduce_prod(m).shape(), Shape{});
+  EXPECT_EQ(argmin(m, 1).shape(), (Shape{3}));
+  EXPECT_EQ(cumsum(m, 1).shape(), m.shape());
+  EXPECT_EQ(cumprod(m, 1).shape(), m.shape());
+  EXPECT_EQ(top_k(m, 2, 1).positions.shape(), (Shape{3, 2}));
   EXPECT_EQ(softmax(m, 1).shape(), m.shape());
   EXPECT_EQ(matmul(m, m, {.transpose_b = true}).shape(), (Shape{3, 3}));
   const Value w = g.parameter("w", Tensor(DType::F32, {4, 2, 3, 3, 3}));
@@ -130,8 +140,8 @@ Graph every_op() {
 
 TEST(TypedOps, AreAllThere) {
   const Graph graph = every_op();
-  std::set<std::string_view> made = {"fused",      "conv_argmax", "norm_stats",
-                                     "norm_apply", "repack",      "arrange"};  // passes'
+  std::set<std::string_view> made = {"fused",   "conv_argmax",  "norm_stats", "norm_apply", "repack",
+                                     "arrange", "scatter_rows", "ranks",      "place"};  // passes'
   for (const Node& node : graph.nodes()) made.insert(node.op);
   for (const OpDef* def : all_ops()) EXPECT_EQ(made.count(def->name), 1u) << def->name;
 }

@@ -1,0 +1,20 @@
+#pragma once
+#include "graph/op.h"
+
+// Order and running results along an axis.
+
+namespace gyrus {
+
+// Sums and products of all elements up to each along `axis`; exclusive = 1: without the element itself; reverse = 1:
+// from the end. Numbers. They become log2(extent) shifted sums.
+extern const OpDef kCumsum;
+extern const OpDef kCumprod;
+// The `k` largest (largest = 0: smallest) elements along `axis` in their order, and their positions as i32; of equal
+// ones the lower position comes first.
+extern const OpDef kTopK;
+// What it becomes. The place of each element in that order, i32; f32, i32 or u32 elements; `axis`, `largest`.
+extern const OpDef kRanks;
+// Elements of x (4 bytes) put at their place along `axis`, i32, as far as it is below `k`. Places differ.
+extern const OpDef kPlace;
+
+}  // namespace gyrus
