@@ -100,9 +100,67 @@ void add_batch_norm(std::vector<OpCase>& cases) {
   }));
 }
 
+// Rows of single elements, of quads, of one element, longer than a workgroup, and several to a workgroup.
+void add_row_norms(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& op, const std::string& name, const Shape& shape, int64_t axis, int affine,
+                       Attrs attrs = {}, DType dtype = DType::F32) {
+    attrs.set("axis", axis);
+    cases.push_back(make_case({op + "_" + name, op, {}, Fill::Normal, 1, 2}, [=](CaseBuilder& b) {
+      std::vector<ValueId> inputs = {b.input(shape, dtype)};
+      const Shape rows(shape.begin() + (axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis), shape.end());
+      for (int i = 0; i < affine; ++i) inputs.push_back(b.constant(rows));
+      b.output(b.add(op, inputs, attrs));
+    }));
+  };
+  for (const std::string op : {"layer_norm", "rms_norm"}) {
+    add(op, "last", {3, 5, 37}, -1, 0);
+    add(op, "quads", {7, 64}, -1, 0);
+    add(op, "affine", {7, 64}, -1, op == "layer_norm" ? 2 : 1);
+    add(op, "two_axes", {5, 3, 7}, 1, op == "layer_norm" ? 2 : 1);
+    add(op, "eps", {3, 5, 37}, -1, 0, {{"eps", 0.5}});
+    add(op, "long", {2, 1300}, -1, 1);
+    add(op, "f16", {4, 24}, -1, 1, {}, DType::F16);
+    add(op, "very_long", {2, 70000}, -1, 1);
+  }
+}
+
+void add_row_softmaxes(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& op, const std::string& name, const Shape& shape, int64_t axis) {
+    cases.push_back(make_case({op + "_" + name, op, {}, Fill::Normal, 0, 3}, [=](CaseBuilder& b) {
+      b.output(b.add(op, {b.input(shape)}, {{"axis", axis}}));
+    }));
+  };
+  add("softmax", "quads", {9, 64}, 1);
+  add("softmax", "long", {3, 1300}, 1);
+  add("softmax", "very_long", {2, 70000}, 1);
+  add("log_softmax", "last", {5, 17}, -1);
+  add("log_softmax", "channels", {2, 5, 4, 3}, 1);
+  add("log_softmax", "long", {3, 1300}, 1);
+  const auto rows = [&](const std::string& name, const std::string& kind, int affine, Attrs attrs = {}) {
+    attrs.set("kind", kind);
+    cases.push_back(make_case({"rows_" + name, "rows", {}, Fill::Normal, 0, 3}, [=](CaseBuilder& b) {
+      std::vector<ValueId> inputs = {b.input({11, 20})};
+      for (int i = 0; i < affine; ++i) inputs.push_back(b.constant({20}));
+      b.output(b.add("rows", inputs, attrs));
+    }));
+  };
+  rows("softmax", "softmax", 0);
+  rows("log_softmax", "log_softmax", 0);
+  rows("layer_norm", "layer_norm", 2);
+  rows("rms_norm", "rms_norm", 1);
+  rows("eps", "rms_norm", 1, {{"eps", 0.5}});
+  OpCase large{"large_rows", "rows", {}, Fill::Normal, 0, 3};
+  large.large = true;
+  cases.push_back(make_case(large, [](CaseBuilder& b) {
+    b.output(b.add("rows", {b.input({601, 1001})}, {{"kind", "layer_norm"}}));
+  }));
+}
+
 }  // namespace
 
 void add_norm_cases(std::vector<OpCase>& cases) {
+  add_row_norms(cases);
+  add_row_softmaxes(cases);
   add_stats(cases);
   add_apply(cases);
   add_composites(cases);

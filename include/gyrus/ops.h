@@ -188,6 +188,14 @@ struct TopK {
 };
 TopK top_k(Value x, int64_t k, int64_t axis, bool largest = true);
 inline Value softmax(Value x, int64_t axis) { return apply("softmax", {x}, {{"axis", axis}}); }
+inline Value log_softmax(Value x, int64_t axis) { return apply("log_softmax", {x}, {{"axis", axis}}); }
+// Over the axes from `axis` on; gamma and beta have their shape, or are absent.
+inline Value layer_norm(Value x, Value gamma = {}, Value beta = {}, int64_t axis = -1, double eps = 1e-5) {
+  return apply("layer_norm", {x, gamma, beta}, {{"axis", axis}, {"eps", eps}});
+}
+inline Value rms_norm(Value x, Value gamma = {}, int64_t axis = -1, double eps = 1e-5) {
+  return apply("rms_norm", {x, gamma}, {{"axis", axis}, {"eps", eps}});
+}
 
 // Products.
 struct MatmulOptions {

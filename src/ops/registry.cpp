@@ -18,6 +18,7 @@
 #include "ops/reduce.h"
 #include "ops/repack.h"
 #include "ops/reshape.h"
+#include "ops/rows.h"
 #include "ops/slice.h"
 #include "ops/softmax.h"
 #include "ops/transpose.h"
@@ -33,7 +34,7 @@ const std::vector<const OpDef*>& all_ops() {
         &kReduceSum, &kReduceMean,      &kReduceMax,   &kReduceMin,   &kArgmax,     &kSoftmax,      &kRepack,
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
-        &kRanks,     &kPlace,
+        &kRanks,     &kPlace,           &kLogSoftmax,  &kLayerNorm,   &kRmsNorm,    &kRows,
     };
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

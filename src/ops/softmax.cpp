@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/common.h"
+#include "ops/rows.h"
 
 namespace gyrus {
 namespace {
@@ -41,6 +42,11 @@ std::vector<ValueId> decompose(Graph& graph, const Node& node) {
   const ValueId x = node.inputs[0];
   if (element_count(graph.type(x).shape) == 0) return {x};
   const int64_t axis = node.attrs.integer("axis");
+  const Shape& shape = graph.type(x).shape;
+  if (checked_axis(node, axis, shape.size()) + 1 == shape.size()) {
+    const ValueId rows = add_rows(graph, node, x, shape.back(), "softmax");
+    if (rows != kNoValue) return {rows};
+  }
   const Attrs along{{"axes", std::vector<int64_t>{axis}}, {"keepdims", int64_t{1}}};
   const ValueId largest = graph.add("reduce_max", {x}, along, node.label);
   const ValueId shifted = graph.add("sub", {x, largest}, {}, node.label);

@@ -158,6 +158,7 @@ void lower_reduce_mean(Lowering& lowering, const Node& node);
 void lower_reduce_max(Lowering& lowering, const Node& node);
 void lower_reduce_min(Lowering& lowering, const Node& node);
 void lower_reduce_prod(Lowering& lowering, const Node& node);
+void lower_rows(Lowering& lowering, const Node& node);
 void lower_ranks(Lowering& lowering, const Node& node);
 void lower_place(Lowering& lowering, const Node& node);
 void lower_scatter_rows(Lowering& lowering, const Node& node);

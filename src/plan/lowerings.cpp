@@ -17,6 +17,7 @@
 #include "ops/reduce.h"
 #include "ops/repack.h"
 #include "ops/reshape.h"
+#include "ops/rows.h"
 #include "ops/slice.h"
 #include "ops/transpose.h"
 #include "ops/update_slice.h"
@@ -44,6 +45,7 @@ const LoweringEntry kLowerings[] = {
     {&kUpdateSlice, lower_update_slice},
     {&kScatterRows, lower_scatter_rows},
     {&kRanks, lower_ranks},
+    {&kRows, lower_rows},
     {&kPlace, lower_place},
     {&kConv, lower_conv, order_conv},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},

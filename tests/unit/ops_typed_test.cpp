@@ -126,7 +126,9 @@ Graph every_op() {
   EXPECT_EQ(cumsum(m, 1).shape(), m.shape());
   EXPECT_EQ(cumprod(m, 1).shape(), m.shape());
   EXPECT_EQ(top_k(m, 2, 1).positions.shape(), (Shape{3, 2}));
-  EXPECT_EQ(softmax(m, 1).shape(), m.shape());
+  const Value r = g.input("r", DType::F32, {5});
+  for (const Value v : {softmax(m, 1), log_softmax(m, 1), layer_norm(m, r, r), rms_norm(m, r)})
+    EXPECT_EQ(v.shape(), m.shape());
   EXPECT_EQ(matmul(m, m, {.transpose_b = true}).shape(), (Shape{3, 3}));
   const Value w = g.parameter("w", Tensor(DType::F32, {4, 2, 3, 3, 3}));
   EXPECT_EQ(conv(x, w, {.bias = c, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .pads = {1, 1, 1, 1, 1, 1}, .groups = 2})
@@ -141,7 +143,7 @@ Graph every_op() {
 TEST(TypedOps, AreAllThere) {
   const Graph graph = every_op();
   std::set<std::string_view> made = {"fused",   "conv_argmax",  "norm_stats", "norm_apply", "repack",
-                                     "arrange", "scatter_rows", "ranks",      "place"};  // passes'
+                                     "arrange", "scatter_rows", "ranks",      "place",      "rows"};  // passes'
   for (const Node& node : graph.nodes()) made.insert(node.op);
   for (const OpDef* def : all_ops()) EXPECT_EQ(made.count(def->name), 1u) << def->name;
 }

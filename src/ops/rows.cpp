@@ -1,0 +1,265 @@
+#include "ops/rows.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/common.h"
+
+namespace gyrus {
+namespace {
+
+// A quarter of the smallest binding that tests know.
+constexpr int64_t kLongestRow = 65536;
+constexpr double kDefaultEps = 1e-5;
+
+size_t axis_of(const Node& node, const Shape& shape) {
+  return checked_axis(node, node.attrs.integer("axis", -1), shape.size());
+}
+
+// The extents from an axis on.
+Shape trailing(const Shape& shape, size_t axis) {
+  return Shape(shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end());
+}
+
+double eps_of(const Node& node) { return node.attrs.number("eps", kDefaultEps); }
+
+// One row in place, `stride` elements apart.
+struct Row {
+  const double* x;
+  double* y;
+  int64_t extent;
+  int64_t stride = 1;
+  double at(int64_t k) const { return x[k * stride]; }
+  void set(int64_t k, double value) const { y[k * stride] = value; }
+};
+
+void softmax_row(const Row& row, bool logarithm) {
+  double largest = row.at(0), sum = 0;
+  for (int64_t k = 1; k < row.extent; ++k) largest = std::max(largest, row.at(k));
+  for (int64_t k = 0; k < row.extent; ++k) sum += std::exp(row.at(k) - largest);
+  for (int64_t k = 0; k < row.extent; ++k)
+    row.set(k, logarithm ? row.at(k) - largest - std::log(sum) : std::exp(row.at(k) - largest) / sum);
+}
+
+// `gamma` and `beta` may be null.
+void norm_row(const Row& row, bool centred, double eps, const RefTensor* gamma, const RefTensor* beta) {
+  const auto count = static_cast<double>(row.extent);
+  double mean = 0, square = 0;
+  for (int64_t k = 0; k < row.extent; ++k) mean += row.at(k) / count;
+  if (!centred) mean = 0;
+  for (int64_t k = 0; k < row.extent; ++k) square += (row.at(k) - mean) * (row.at(k) - mean) / count;
+  for (int64_t k = 0; k < row.extent; ++k)
+    row.set(k, (row.at(k) - mean) / std::sqrt(square + eps) * (gamma ? gamma->data[static_cast<size_t>(k)] : 1) +
+                   (beta ? beta->data[static_cast<size_t>(k)] : 0));
+}
+
+const RefTensor* optional_input(const std::vector<const RefTensor*>& inputs, size_t i) {
+  return has_input(inputs, i) ? inputs[i] : nullptr;
+}
+
+// log_softmax
+
+std::vector<TensorType> infer_log_softmax(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 1, {"axis"});
+  expect_float(node, inputs[0], "input");
+  axis_of(node, inputs[0].shape);
+  return {{inputs[0].dtype, inputs[0].shape, Layout::Plain}};
+}
+
+void reference_log_softmax(const Node& node, const std::vector<const RefTensor*>& inputs,
+                           std::vector<RefTensor>& outputs) {
+  const RefTensor& x = *inputs[0];
+  if (x.data.empty()) return;
+  const size_t axis = axis_of(node, x.shape);
+  const int64_t extent = x.shape[axis], inner = strides_of(x.shape)[axis];
+  const int64_t outer = element_count(x.shape) / (extent * inner);
+  for (int64_t line = 0; line < outer * inner; ++line) {
+    const int64_t first = line / inner * inner * extent + line % inner;
+    softmax_row({x.data.data() + first, outputs[0].data.data() + first, extent, inner}, true);
+  }
+}
+
+std::vector<ValueId> decompose_log_softmax(Graph& graph, const Node& node) {
+  const ValueId x = node.inputs[0];
+  const Shape shape = graph.type(x).shape;
+  if (element_count(shape) == 0) return {x};
+  const size_t axis = axis_of(node, shape);
+  if (axis + 1 == shape.size()) {
+    const ValueId rows = add_rows(graph, node, x, shape[axis], "log_softmax");
+    if (rows != kNoValue) return {rows};
+  }
+  const Attrs along{{"axes", std::vector<int64_t>{static_cast<int64_t>(axis)}}, {"keepdims", int64_t{1}}};
+  const ValueId shifted = graph.add("sub", {x, graph.add("reduce_max", {x}, along, node.label)}, {}, node.label);
+  const ValueId sum = graph.add("reduce_sum", {graph.add("exp", {shifted}, {}, node.label)}, along, node.label);
+  return {graph.add("sub", {shifted, graph.add("log", {sum}, {}, node.label)}, {}, node.label)};
+}
+
+// Norms
+
+std::vector<TensorType> infer_norm(const Node& node, const std::vector<TensorType>& inputs, size_t most) {
+  check_node(node, inputs, 1, most, {"axis", "eps"});
+  expect_float(node, inputs[0], "input");
+  const Shape rows = trailing(inputs[0].shape, axis_of(node, inputs[0].shape));
+  for (size_t i = 1; i < most; ++i) {
+    if (!has_input(node, inputs, i)) continue;
+    expect_float(node, inputs[i], i == 1 ? "gamma" : "beta");
+    if (inputs[i].shape != rows)
+      fail(ErrorCode::InvalidGraph, node.op, i == 1 ? "gamma is " : "beta is ", to_string(inputs[i].shape),
+           ", expected ", to_string(rows));
+  }
+  return {{inputs[0].dtype, inputs[0].shape, Layout::Plain}};
+}
+
+std::vector<TensorType> infer_layer_norm(const Node& node, const std::vector<TensorType>& inputs) {
+  return infer_norm(node, inputs, 3);
+}
+
+std::vector<TensorType> infer_rms_norm(const Node& node, const std::vector<TensorType>& inputs) {
+  return infer_norm(node, inputs, 2);
+}
+
+void reference_norm(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs,
+                    bool centred) {
+  const RefTensor& x = *inputs[0];
+  const int64_t extent = element_count(trailing(x.shape, axis_of(node, x.shape)));
+  for (size_t first = 0; first < x.data.size(); first += static_cast<size_t>(extent))
+    norm_row({x.data.data() + first, outputs[0].data.data() + first, extent}, centred, eps_of(node),
+             optional_input(inputs, 1), optional_input(inputs, 2));
+}
+
+void reference_layer_norm(const Node& node, const std::vector<const RefTensor*>& inputs,
+                          std::vector<RefTensor>& outputs) {
+  reference_norm(node, inputs, outputs, true);
+}
+
+void reference_rms_norm(const Node& node, const std::vector<const RefTensor*>& inputs,
+                        std::vector<RefTensor>& outputs) {
+  reference_norm(node, inputs, outputs, false);
+}
+
+// The same by reductions over the last axes.
+ValueId norm_by_parts(Graph& graph, const Node& node, bool centred) {
+  const auto add = [&](const char* op, const std::vector<ValueId>& inputs, Attrs attrs = {}) {
+    return graph.add(op, inputs, std::move(attrs), node.label);
+  };
+  ValueId x = node.inputs[0];
+  const Shape shape = graph.type(x).shape;
+  std::vector<int64_t> axes;
+  for (size_t a = axis_of(node, shape); a < shape.size(); ++a) axes.push_back(static_cast<int64_t>(a));
+  const Attrs over{{"axes", axes}, {"keepdims", int64_t{1}}};
+  if (centred) x = add("sub", {x, add("reduce_mean", {x}, over)});
+  const ValueId square = add("reduce_mean", {add("square", {x})}, over);
+  ValueId y = add("mul", {x, add("rsqrt", {add("affine", {square}, {{"shift", eps_of(node)}})})});
+  if (node.inputs.size() > 1 && node.inputs[1] != kNoValue) y = add("mul", {y, node.inputs[1]});
+  if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) y = add("add", {y, node.inputs[2]});
+  return y;
+}
+
+std::vector<ValueId> decompose_norm(Graph& graph, const Node& node, bool centred) {
+  const Shape shape = graph.type(node.inputs[0]).shape;
+  if (element_count(shape) == 0) return {node.inputs[0]};
+  const int64_t extent = element_count(trailing(shape, axis_of(node, shape)));
+  const ValueId rows = add_rows(graph, node, node.inputs[0], extent, centred ? "layer_norm" : "rms_norm",
+                                {node.inputs.begin() + 1, node.inputs.end()});
+  return {rows != kNoValue ? rows : norm_by_parts(graph, node, centred)};
+}
+
+std::vector<ValueId> decompose_layer_norm(Graph& graph, const Node& node) { return decompose_norm(graph, node, true); }
+std::vector<ValueId> decompose_rms_norm(Graph& graph, const Node& node) { return decompose_norm(graph, node, false); }
+
+// rows
+
+std::vector<TensorType> infer_rows(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 1, 3, {"kind", "eps"});
+  row_kind(node);
+  const TensorType& x = inputs[0];
+  if (x.dtype != DType::F32 || x.shape.size() != 2 || x.shape[1] < 1 || x.shape[1] > kLongestRow)
+    fail(ErrorCode::InvalidGraph, node.op, "input is ", to_string(x.dtype), to_string(x.shape),
+         ", expected f32 [rows, 1 to ", kLongestRow, "]");
+  for (size_t i = 1; i < inputs.size(); ++i)
+    if (has_input(node, inputs, i) && (inputs[i].dtype != DType::F32 || inputs[i].shape != Shape{x.shape[1]}))
+      fail(ErrorCode::InvalidGraph, node.op, "input ", i, " is ", to_string(inputs[i].dtype),
+           to_string(inputs[i].shape), ", expected f32 [", x.shape[1], "]");
+  return {{DType::F32, x.shape, Layout::Plain}};
+}
+
+void reference_rows(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  const RefTensor& x = *inputs[0];
+  const RowKind kind = row_kind(node);
+  for (int64_t r = 0; r < x.shape[0]; ++r) {
+    const int64_t first = r * x.shape[1];
+    const Row row{x.data.data() + first, outputs[0].data.data() + first, x.shape[1]};
+    if (kind == RowKind::Softmax || kind == RowKind::LogSoftmax)
+      softmax_row(row, kind == RowKind::LogSoftmax);
+    else
+      norm_row(row, kind == RowKind::LayerNorm, eps_of(node), optional_input(inputs, 1), optional_input(inputs, 2));
+  }
+}
+
+double flops(const Node&, const std::vector<TensorType>& inputs, const std::vector<TensorType>&) {
+  return 5.0 * static_cast<double>(element_count(inputs[0].shape));
+}
+
+}  // namespace
+
+RowKind row_kind(const Node& node) {
+  const std::string& name = node.attrs.text("kind");
+  const char* const names[] = {"softmax", "log_softmax", "layer_norm", "rms_norm"};
+  for (size_t i = 0; i < std::size(names); ++i)
+    if (name == names[i]) return static_cast<RowKind>(i);
+  fail(ErrorCode::InvalidGraph, node.op, "kind is '", name, "', expected softmax, log_softmax, layer_norm or rms_norm");
+}
+
+ValueId add_rows(Graph& graph, const Node& node, ValueId x, int64_t extent, const std::string& kind,
+                 const std::vector<ValueId>& affine) {
+  if (extent > kLongestRow) return kNoValue;
+  const TensorType type = graph.type(x);
+  const auto single = [&](ValueId id) {
+    return graph.type(id).dtype == DType::F32 ? id : graph.add("cast", {id}, {{"to", "f32"}}, node.label);
+  };
+  const auto reshape = [&](ValueId id, const Shape& shape) {
+    return graph.type(id).shape == shape ? id : graph.add("reshape", {id}, {{"shape", shape}}, node.label);
+  };
+  std::vector<ValueId> inputs = {single(reshape(x, {element_count(type.shape) / extent, extent}))};
+  for (ValueId id : affine) inputs.push_back(id == kNoValue ? id : single(reshape(id, {extent})));
+  while (inputs.back() == kNoValue) inputs.pop_back();
+  Attrs attrs{{"kind", kind}};
+  if (node.attrs.has("eps")) attrs.set("eps", eps_of(node));
+  const ValueId made = reshape(graph.add("rows", inputs, attrs, node.label), type.shape);
+  if (type.dtype == DType::F32) return made;
+  return graph.add("cast", {made}, {{"to", std::string(to_string(type.dtype))}}, node.label);
+}
+
+const OpDef kLogSoftmax = {
+    .name = "log_softmax",
+    .infer = infer_log_softmax,
+    .reference = reference_log_softmax,
+    .keeps_order = [](const Node& node, const Shape& input) -> std::optional<size_t> { return axis_of(node, input); },
+    .decompose = decompose_log_softmax,
+    .flops = flops,
+};
+
+const OpDef kLayerNorm = {
+    .name = "layer_norm",
+    .infer = infer_layer_norm,
+    .reference = reference_layer_norm,
+    .decompose = decompose_layer_norm,
+    .flops = flops,
+};
+
+const OpDef kRmsNorm = {
+    .name = "rms_norm",
+    .infer = infer_rms_norm,
+    .reference = reference_rms_norm,
+    .decompose = decompose_rms_norm,
+    .flops = flops,
+};
+
+const OpDef kRows = {
+    .name = "rows",
+    .infer = infer_rows,
+    .reference = reference_rows,
+    .flops = flops,
+};
+
+}  // namespace gyrus
