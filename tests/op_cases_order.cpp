@@ -45,6 +45,7 @@ void add_gathers(std::vector<OpCase>& cases) {
   elements("middle", {5, 4, 3}, {5, 9, 3}, 1, DType::F32);
   elements("last", {5, 4, 3}, {5, 4, 2}, -1, DType::I32);
   elements("bytes", {6, 8}, {6, 3}, 1, DType::U8);
+  elements("shorter", {5, 4, 6, 3}, {3, 4, 7, 2}, 2, DType::F32);
   const auto nd = [&](const std::string& name, const Shape& data, const Tensor& chosen, int64_t batch) {
     cases.push_back(make_case(exact("gather_nd_" + name, "gather_nd"), [=](CaseBuilder& b) {
       b.output(b.add("gather_nd", {b.input(data), b.graph.add_constant("indices", chosen)}, {{"batch_dims", batch}}));

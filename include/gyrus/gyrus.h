@@ -1,13 +1,14 @@
 #pragma once
 // gyrus in another program. Segmenter (segmenter.h) labels volumes in memory; models.h brings models by name. Below
-// them stands what any network needs: a Graph (graph.h) built from ops (ops.h) or read from files, a Device (device.h),
-// a Memory (memory.h) that keeps states on it, and a Program (program.h) that plans and runs. Error (error.h) is all
-// that is thrown.
+// them stands what any network needs: a Graph (graph.h) built from ops (ops.h) and layers (nn.h) or read from files, a
+// Device (device.h), a Memory (memory.h) that keeps states on it, and a Program (program.h) that plans and runs. Error
+// (error.h) is all that is thrown.
 #include "gyrus/device.h"
 #include "gyrus/error.h"
 #include "gyrus/graph.h"
 #include "gyrus/memory.h"
 #include "gyrus/models.h"
+#include "gyrus/nn.h"
 #include "gyrus/ops.h"
 #include "gyrus/program.h"
 #include "gyrus/segmenter.h"

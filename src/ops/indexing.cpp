@@ -26,20 +26,33 @@ int64_t wrapped(const Node& node, double given, int64_t extent) {
   return index;
 }
 
-// Indices along one axis as rows of a matrix: element (c0, i, c2) of [outer, n, inner] means row
-// (c0 * extent + index) * inner + c2 of data seen as single elements.
+// Indices along one axis: which elements of data they mean.
 struct AlongAxis {
-  int64_t outer = 1, extent = 1, count = 1, inner = 1;
+  size_t axis = 0;
+  std::vector<int64_t> strides;  // of data
+  Shape indices;
 };
 
 AlongAxis along(const Node& node, const Shape& data, const Shape& indices) {
-  const size_t axis = checked_axis(node, node.attrs.integer("axis", 0), data.size());
-  Shape expected = data;
-  if (indices.size() == data.size()) expected[axis] = indices[axis];
-  if (indices != expected)
+  AlongAxis a{checked_axis(node, node.attrs.integer("axis", 0), data.size()), strides_of(data), indices};
+  bool fits = indices.size() == data.size();
+  for (size_t d = 0; fits && d < data.size(); ++d) fits = d == a.axis || indices[d] <= data[d];
+  if (!fits)
     fail(ErrorCode::InvalidGraph, node.op, "indices are ", to_string(indices), " and data is ", to_string(data),
-         ": expected the same but along axis ", axis);
-  return {product(data, 0, axis), data[axis], indices[axis], product(data, axis + 1, data.size())};
+         ": expected as many axes, and no more elements but along axis ", a.axis);
+  return a;
+}
+
+// Calls visit(i, element) for every index i and the element of data that it means.
+template <class Visit>
+void each_index(const Node& node, const AlongAxis& a, const RefTensor& data, const RefTensor& indices, Visit visit) {
+  std::vector<int64_t> strides = a.strides;
+  strides[a.axis] = 0;
+  size_t i = 0;
+  walk(indices.shape, {strides}, {0}, [&](const std::vector<int64_t>& at) {
+    const int64_t index = wrapped(node, indices.data[i], data.shape[a.axis]);
+    visit(i++, static_cast<size_t>(at[0] + index * a.strides[a.axis]));
+  });
 }
 
 // Coordinates in the last axis of the indices, of `k` axes behind `batch` ones.
@@ -108,14 +121,27 @@ class Labelled {
   std::string label_;
 };
 
-// The flat rows that indices along an axis mean: at * inner + c0 * extent * inner + c2.
-ValueId flat_rows(Labelled& make, const AlongAxis& a, ValueId indices) {
-  const ValueId at = make.wrap(make.reshape(make.cast(indices, DType::I32), {a.outer, a.count, a.inner}), a.extent);
-  Tensor inner(DType::I32, {});
-  inner.as<int32_t>()[0] = static_cast<int32_t>(a.inner);
-  const ValueId rows = make.add("mul", {at, make.constant(std::move(inner))});
-  const ValueId first = make.add("add", {rows, make.constant(numbers({a.outer, 1, 1}, a.extent * a.inner))});
-  return make.reshape(make.add("add", {first, make.constant(numbers({1, 1, a.inner}, 1))}), {-1});
+// The positions in flat data that indices along an axis mean: the wrapped index and every other coordinate, each times
+// its stride. Neighbouring axes count as one where the indices are as long as data there.
+ValueId flat_positions(Labelled& make, const AlongAxis& a, ValueId indices, const Shape& data) {
+  const auto times = [&](ValueId id, int64_t stride) {
+    Tensor scale(DType::I32, {});
+    scale.as<int32_t>()[0] = static_cast<int32_t>(stride);
+    return stride == 1 ? id : make.add("mul", {id, make.constant(std::move(scale))});
+  };
+  ValueId sum = times(make.wrap(make.cast(indices, DType::I32), data[a.axis]), a.strides[a.axis]);
+  for (size_t begin = 0; begin < data.size();) {
+    size_t end = begin + 1;
+    if (begin != a.axis)
+      while (end < data.size() && end != a.axis && a.indices[end] == data[end]) ++end;
+    if (begin != a.axis) {
+      Shape line(data.size(), 1);
+      for (size_t d = begin; d < end; ++d) line[d] = a.indices[d];
+      if (element_count(line) > 1) sum = make.add("add", {sum, make.constant(numbers(line, a.strides[end - 1]))});
+    }
+    begin = end;
+  }
+  return make.reshape(sum, {-1});
 }
 
 // The flat rows [batches * queries] that coordinates mean.
@@ -150,20 +176,17 @@ std::vector<TensorType> infer_gather_elements(const Node& node, const std::vecto
 void reference_gather_elements(const Node& node, const std::vector<const RefTensor*>& inputs,
                                std::vector<RefTensor>& outputs) {
   const AlongAxis a = along(node, inputs[0]->shape, inputs[1]->shape);
-  for (int64_t i = 0; i < static_cast<int64_t>(outputs[0].data.size()); ++i) {
-    const int64_t index = wrapped(node, inputs[1]->data[static_cast<size_t>(i)], a.extent);
-    const int64_t o = i / a.inner / a.count;
-    outputs[0].data[static_cast<size_t>(i)] =
-        inputs[0]->data[static_cast<size_t>((o * a.extent + index) * a.inner + i % a.inner)];
-  }
+  each_index(node, a, *inputs[0], *inputs[1],
+             [&](size_t i, size_t element) { outputs[0].data[i] = inputs[0]->data[element]; });
 }
 
 std::vector<ValueId> decompose_gather_elements(Graph& graph, const Node& node) {
   Labelled make(graph, node);
   const Shape shape = graph.type(node.inputs[1]).shape;
-  const AlongAxis a = along(node, graph.type(node.inputs[0]).shape, shape);
+  const Shape data = graph.type(node.inputs[0]).shape;
+  const AlongAxis a = along(node, data, shape);
   if (is_empty(graph, node.inputs[1])) return {make.constant(Tensor(graph.type(node.inputs[0]).dtype, shape))};
-  const ValueId rows = flat_rows(make, a, node.inputs[1]);
+  const ValueId rows = flat_positions(make, a, node.inputs[1], data);
   return {make.reshape(make.add("gather", {make.reshape(node.inputs[0], {-1}), rows}), shape)};
 }
 
@@ -229,12 +252,9 @@ void reference_scatter_elements(const Node& node, const std::vector<const RefTen
   const AlongAxis a = along(node, inputs[0]->shape, inputs[1]->shape);
   const Reduction reduction = reduction_of(node);
   outputs[0].data = inputs[0]->data;
-  for (int64_t i = 0; i < static_cast<int64_t>(inputs[1]->data.size()); ++i) {
-    const int64_t index = wrapped(node, inputs[1]->data[static_cast<size_t>(i)], a.extent);
-    double& at =
-        outputs[0].data[static_cast<size_t>((i / a.inner / a.count * a.extent + index) * a.inner + i % a.inner)];
-    at = combined(reduction, at, inputs[2]->data[static_cast<size_t>(i)]);
-  }
+  each_index(node, a, *inputs[0], *inputs[1], [&](size_t i, size_t element) {
+    outputs[0].data[element] = combined(reduction, outputs[0].data[element], inputs[2]->data[i]);
+  });
 }
 
 // data [rows, inner] with updates at these rows, in the element type and shape of data.
@@ -252,8 +272,9 @@ ValueId scatter(Labelled& make, const Node& node, ValueId rows, int64_t inner) {
 std::vector<ValueId> decompose_scatter_elements(Graph& graph, const Node& node) {
   Labelled make(graph, node);
   if (is_empty(graph, node.inputs[1])) return {node.inputs[0]};
-  const AlongAxis a = along(node, graph.type(node.inputs[0]).shape, graph.type(node.inputs[1]).shape);
-  return {scatter(make, node, flat_rows(make, a, node.inputs[1]), 1)};
+  const Shape data = graph.type(node.inputs[0]).shape;
+  const AlongAxis a = along(node, data, graph.type(node.inputs[1]).shape);
+  return {scatter(make, node, flat_positions(make, a, node.inputs[1], data), 1)};
 }
 
 std::vector<TensorType> infer_scatter_nd(const Node& node, const std::vector<TensorType>& inputs) {

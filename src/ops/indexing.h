@@ -6,7 +6,7 @@
 
 namespace gyrus {
 
-// Of data and indices of equal extents but along `axis`: out[…, i, …] = data[…, indices[…, i, …], …].
+// out[…, i, …] = data[…, indices[…, i, …], …] along `axis`; along the other axes indices have at most data's extents.
 extern const OpDef kGatherElements;
 // The last axis of the indices [batch…, q…, k] counts coordinates of the k axes of data behind the first `batch_dims`
 // (0 by default), which both share: [batch…, q…, the axes behind].

@@ -1,0 +1,275 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "nn/taps.h"
+
+// Pooling, interpolation and transposed convolution, axis by axis where they are separable.
+
+namespace gyrus {
+namespace {
+
+// Windows along one spatial axis.
+struct AxisWindow {
+  int64_t in = 0, kernel = 1, stride = 1, dilation = 1, before = 0, after = 0, out = 0;
+  int64_t reach() const { return dilation * (kernel - 1) + 1; }
+  int64_t start(int64_t i) const { return i * stride - before; }
+};
+
+int64_t nth(const std::vector<int64_t>& list, size_t i, int64_t fallback) {
+  return list.empty() ? fallback : list.at(i);
+}
+
+std::vector<AxisWindow> axis_windows(const Shape& shape, const Windows& w, const char* op) {
+  const size_t rank = shape.size() - std::min<size_t>(2, shape.size());
+  if (shape.size() < 3 || w.kernel.size() != rank || (!w.stride.empty() && w.stride.size() != rank) ||
+      (!w.dilation.empty() && w.dilation.size() != rank) || (!w.pads.empty() && w.pads.size() != 2 * rank))
+    fail(ErrorCode::InvalidGraph, op, "kernel, stride, dilation and pads do not fit a map ", to_string(shape));
+  std::vector<AxisWindow> all;
+  for (size_t a = 0; a < rank; ++a) {
+    AxisWindow axis{shape[a + 2],          w.kernel[a],       nth(w.stride, a, 1),
+                    nth(w.dilation, a, 1), nth(w.pads, a, 0), nth(w.pads, a + rank, 0)};
+    if (axis.kernel < 1 || axis.stride < 1 || axis.dilation < 1 || axis.before < 0 || axis.after < 0)
+      fail(ErrorCode::InvalidGraph, op, "kernel, stride and dilation are 1 or more and pads 0 or more");
+    const int64_t room = axis.in + axis.before + axis.after - axis.reach();
+    if (room < 0)
+      fail(ErrorCode::InvalidGraph, op, "a window of ", axis.reach(), " does not fit an axis of ", axis.in,
+           " with pads");
+    axis.out = (w.ceil_mode ? ceil_div(room, axis.stride) : room / axis.stride) + 1;
+    if (w.ceil_mode && (axis.out - 1) * axis.stride >= axis.in + axis.before) --axis.out;
+    all.push_back(axis);
+  }
+  return all;
+}
+
+// x with so many elements of `fill` in front and enough behind for every window.
+Value padded(Value x, size_t axis, const AxisWindow& w, double fill) {
+  const int64_t end = (w.out - 1) * w.stride + w.reach() - w.before;  // behind the last element that is read
+  const int64_t after = std::max<int64_t>(0, end - w.in);
+  if (w.before == 0 && after == 0) return x;
+  std::vector<int64_t> pads(2 * x.shape().size(), 0);
+  pads[axis] = w.before;
+  pads[axis + x.shape().size()] = after;
+  return pad(x, pads, fill);
+}
+
+// Element t of every window.
+Value tap(Value x, size_t axis, const AxisWindow& w, int64_t t) {
+  const int64_t first = t * w.dilation;
+  return slice_axis(x, axis, first, first + (w.out - 1) * w.stride + 1, w.stride);
+}
+
+constexpr double kLowest = -3.4028234663852886e38;
+
+// How many cells of each window count.
+std::vector<double> counts(const AxisWindow& w, bool with_padding) {
+  std::vector<double> all;
+  for (int64_t i = 0; i < w.out; ++i) {
+    double count = 0;
+    for (int64_t t = 0; t < w.kernel; ++t) {
+      const int64_t at = w.start(i) + t * w.dilation;
+      count += with_padding ? at < w.in + w.after : at >= 0 && at < w.in;
+    }
+    all.push_back(count);
+  }
+  return all;
+}
+
+Taps adaptive_taps(int64_t in, int64_t out) {
+  Taps taps;
+  int64_t longest = 0;
+  const auto begin = [&](int64_t i) { return i * in / out; };
+  const auto end = [&](int64_t i) { return ceil_div((i + 1) * in, out); };
+  for (int64_t i = 0; i < out; ++i) longest = std::max(longest, end(i) - begin(i));
+  for (int64_t t = 0; t < longest; ++t) {
+    std::vector<int64_t> positions;
+    std::vector<double> weights;
+    for (int64_t i = 0; i < out; ++i) {
+      positions.push_back(std::min(begin(i) + t, end(i) - 1));
+      weights.push_back(begin(i) + t < end(i) ? 1 / static_cast<double>(end(i) - begin(i)) : 0);
+    }
+    taps.positions.push_back(std::move(positions));
+    taps.weights.push_back(std::move(weights));
+  }
+  return taps;
+}
+
+void check_size(Value x, const std::vector<int64_t>& size, const char* op) {
+  if (!x || x.shape().size() != size.size() + 2)
+    fail(ErrorCode::InvalidGraph, op, "the size has ", size.size(), " numbers, expected one for each spatial axis of ",
+         x ? to_string(x.shape()) : "nothing");
+}
+
+// Keys' kernel.
+double cubic(double x) {
+  constexpr double a = -0.75;
+  x = std::abs(x);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
+}
+
+Taps interpolation_taps(int64_t in, int64_t out, double step, const InterpolateOptions& options) {
+  const Interpolation mode = options.mode;
+  const int taps_count = mode == Interpolation::Cubic ? 4 : mode == Interpolation::Linear ? 2 : 1;
+  Taps taps;
+  taps.positions.resize(static_cast<size_t>(taps_count));
+  taps.weights.resize(static_cast<size_t>(taps_count));
+  const auto put = [&](size_t t, double position, double weight) {
+    taps.positions[t].push_back(std::clamp<int64_t>(static_cast<int64_t>(position), 0, in - 1));
+    taps.weights[t].push_back(weight);
+  };
+  for (int64_t i = 0; i < out; ++i) {
+    const auto at = static_cast<double>(i);
+    if (taps_count == 1) {
+      put(0, std::floor(mode == Interpolation::Nearest ? at * step : (at + 0.5) * step), 1);
+      continue;
+    }
+    double source = (at + 0.5) * step - 0.5;
+    if (options.align_corners)
+      source = out == 1 ? 0 : at * static_cast<double>(in - 1) / static_cast<double>(out - 1);
+    else if (mode == Interpolation::Linear)
+      source = std::max(source, 0.0);
+    const double first = std::floor(source), part = source - first;
+    if (mode == Interpolation::Linear) {
+      put(0, first, 1 - part);
+      put(1, first + 1, part);
+    } else {
+      for (int t = 0; t < 4; ++t) put(static_cast<size_t>(t), first - 1 + t, cubic(part + 1 - t));
+    }
+  }
+  return taps;
+}
+
+// Zeros between the elements of an axis.
+Value stuffed(Value x, size_t axis, int64_t stride) {
+  const Shape shape = x.shape();
+  if (stride == 1 || shape[axis] < 2) return x;
+  Shape apart = shape, result = shape;
+  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 1);
+  std::vector<int64_t> pads(2 * apart.size(), 0);
+  pads[apart.size() + axis + 1] = stride - 1;
+  result[axis] *= stride;
+  return slice_axis(reshape(pad(reshape(x, apart), pads), result), axis, 0, result[axis] - stride + 1);
+}
+
+// [C, O/groups, k…] as the weights [O, C/groups, k…] of a convolution over the stuffed map.
+Value turned_weight(Value weight, int64_t groups) {
+  const Shape shape = weight.shape();
+  Shape apart = {groups, shape[0] / groups, shape[1]}, result = {shape[1] * groups, shape[0] / groups};
+  std::vector<int64_t> perm = {0, 2, 1}, spatial;
+  for (size_t a = 2; a < shape.size(); ++a) {
+    apart.push_back(shape[a]);
+    result.push_back(shape[a]);
+    perm.push_back(static_cast<int64_t>(a) + 1);
+    spatial.push_back(static_cast<int64_t>(a));
+  }
+  return flip(reshape(transpose(reshape(weight, apart), perm), result), spatial);
+}
+
+}  // namespace
+
+Value max_pool(Value x, const Windows& windows) {
+  const std::vector<AxisWindow> all = axis_windows(x.shape(), windows, "max_pool");
+  for (size_t a = all.size(); a-- > 0;) {
+    const Value wide = padded(x, a + 2, all[a], kLowest);
+    x = tap(wide, a + 2, all[a], 0);
+    for (int64_t t = 1; t < all[a].kernel; ++t) x = max(x, tap(wide, a + 2, all[a], t));
+  }
+  return x;
+}
+
+Value avg_pool(Value x, const Windows& windows, bool count_include_pad) {
+  const std::vector<AxisWindow> all = axis_windows(x.shape(), windows, "avg_pool");
+  for (size_t a = all.size(); a-- > 0;) {
+    const Value wide = padded(x, a + 2, all[a], 0);
+    x = tap(wide, a + 2, all[a], 0);
+    for (int64_t t = 1; t < all[a].kernel; ++t) x = x + tap(wide, a + 2, all[a], t);
+  }
+  for (size_t a = 0; a < all.size(); ++a) x = x / along_axis(x, a + 2, counts(all[a], count_include_pad));
+  return x;
+}
+
+Value adaptive_max_pool(Value x, const std::vector<int64_t>& size) {
+  check_size(x, size, "adaptive_max_pool");
+  for (size_t a = 0; a < size.size(); ++a) x = largest(x, a + 2, adaptive_taps(x.shape()[a + 2], size[a]));
+  return x;
+}
+
+Value adaptive_avg_pool(Value x, const std::vector<int64_t>& size) {
+  check_size(x, size, "adaptive_avg_pool");
+  for (size_t a = 0; a < size.size(); ++a) x = weighted(x, a + 2, adaptive_taps(x.shape()[a + 2], size[a]));
+  return x;
+}
+
+Value im2col(Value x, const Windows& windows) {
+  const Shape shape = x.shape();
+  const std::vector<AxisWindow> w = axis_windows(shape, windows, "im2col");
+  if (w.size() != 2) fail(ErrorCode::InvalidGraph, "im2col", "input is ", to_string(shape), ", expected [N,C,H,W]");
+  const Value wide = padded(padded(x, 2, w[0], 0), 3, w[1], 0);
+  std::vector<Value> columns;
+  for (int64_t i = 0; i < w[0].kernel; ++i)
+    for (int64_t j = 0; j < w[1].kernel; ++j) columns.push_back(tap(tap(wide, 2, w[0], i), 3, w[1], j));
+  return reshape(stack(columns, 2), {shape[0], shape[1] * w[0].kernel * w[1].kernel, w[0].out * w[1].out});
+}
+
+Value fold(Value x, const std::vector<int64_t>& size, const Windows& windows) {
+  if (size.size() != 2 || x.shape().size() != 3)
+    fail(ErrorCode::InvalidGraph, "fold", "expected [N, C kh kw, positions] and a size of two numbers");
+  const int64_t cells = windows.kernel.at(0) * windows.kernel.at(1), channels = x.shape()[1] / cells;
+  const std::vector<AxisWindow> w = axis_windows({x.shape()[0], channels, size[0], size[1]}, windows, "fold");
+  const Value apart = reshape(x, {x.shape()[0], channels, w[0].kernel, w[1].kernel, w[0].out, w[1].out});
+  Value sum;
+  for (int64_t i = 0; i < w[0].kernel; ++i)
+    for (int64_t j = 0; j < w[1].kernel; ++j) {
+      Value part = slice_axis(slice_axis(apart, 2, i, i + 1), 3, j, j + 1);
+      part = reshape(part, {x.shape()[0], channels, w[0].out, w[1].out});
+      part = stuffed(stuffed(part, 2, w[0].stride), 3, w[1].stride);
+      std::vector<int64_t> pads(8, 0);
+      const int64_t taps[] = {i, j};
+      for (size_t a = 0; a < 2; ++a) {
+        pads[a + 2] = taps[a] * w[a].dilation;
+        pads[a + 6] = w[a].in + w[a].before + w[a].after - pads[a + 2] - part.shape()[a + 2];
+      }
+      part = pad(part, pads);
+      sum = sum ? sum + part : part;
+    }
+  for (size_t a = 0; a < 2; ++a) sum = slice_axis(sum, a + 2, w[a].before, w[a].before + w[a].in);
+  return sum;
+}
+
+Value conv_transpose(Value x, Value weight, const ConvTransposeOptions& options) {
+  const Shape kernel = weight.shape();
+  if (!x || x.shape().size() != kernel.size() || kernel.size() < 3)
+    fail(ErrorCode::InvalidGraph, "conv_transpose", "weights ", to_string(kernel), " do not fit the input");
+  const size_t rank = kernel.size() - 2;
+  std::vector<int64_t> pads(2 * rank, 0), dilation;
+  for (size_t a = 0; a < rank; ++a) {
+    const int64_t reach = nth(options.dilation, a, 1) * (kernel[a + 2] - 1);
+    dilation.push_back(nth(options.dilation, a, 1));
+    x = stuffed(x, a + 2, nth(options.stride, a, 1));
+    const int64_t before = reach - nth(options.pads, a, 0);
+    const int64_t after = reach - nth(options.pads, a + rank, 0) + nth(options.output_padding, a, 0);
+    // Fewer zeros than none: the map itself is cut.
+    const int64_t extent = x.shape()[a + 2];
+    x = slice_axis(x, a + 2, std::max<int64_t>(0, -before), extent - std::max<int64_t>(0, -after));
+    pads[a] = std::max<int64_t>(0, before);
+    pads[a + rank] = std::max<int64_t>(0, after);
+  }
+  return conv(x, turned_weight(weight, options.groups),
+              {.bias = options.bias, .dilation = dilation, .pads = pads, .groups = options.groups});
+}
+
+Value interpolate(Value x, const std::vector<int64_t>& size, const InterpolateOptions& options) {
+  check_size(x, size, "interpolate");
+  for (size_t a = 0; a < size.size(); ++a) {
+    const int64_t in = x.shape()[a + 2];
+    const double ratio = static_cast<double>(in) / static_cast<double>(size[a]);
+    const double step = options.scale.empty() ? ratio : 1 / options.scale.at(a);
+    if (in == size[a] && step == 1) continue;
+    x = weighted(x, a + 2, interpolation_taps(in, size[a], step, options));
+  }
+  return x;
+}
+
+}  // namespace gyrus
