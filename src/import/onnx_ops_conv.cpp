@@ -120,9 +120,9 @@ Vals conv_transpose(Ctx& c) {
     int64_t before = automatic == "VALID" ? 0 : given[a], after = automatic == "VALID" ? 0 : given[a + rank];
     if (!wanted.empty() || same) {
       const int64_t total = all - (wanted.empty() ? spatial[a] * stride[a] : wanted.at(a));
-      // What is odd is cut before, with SAME_UPPER after.
-      before = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
-      if (total < 0) before = automatic == "SAME_UPPER" ? -((-total) / 2) : total + (-total) / 2;
+      // What is odd is cut before, with SAME_UPPER after; halves round down.
+      const int64_t half = total >= 0 ? total / 2 : -((1 - total) / 2);
+      before = automatic == "SAME_UPPER" ? half : total - half;
       after = total - before;
     }
     lo[a] = reach - 1 - before;

@@ -25,10 +25,24 @@ Val wide(Val x) {
   return x;
 }
 
+// Integers that are known are divided at once, whatever devices can do.
+Val divided(Val a, Val b) {
+  const Shape shape = broadcast(a.shape(), b.shape());
+  const Ints x = integers(expand(a, shape).constant()), y = integers(expand(b, shape).constant());
+  Tensor result(a.dtype(), shape);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (y[i] == 0) invalid("divides by 0");
+    set(result, static_cast<int64_t>(i), static_cast<double>(y[i] == -1 ? -x[i] : x[i] / y[i]));
+  }
+  return constant(*a.graph, std::move(result), a.elem);
+}
+
 // An op on numbers whose result has the element type of the operands and wraps around where that is narrow.
 Val arithmetic(const char* name, Vals operands) {
   const Elem elem = operands[0].elem;
   for (Val& x : operands) x = wide(x);
+  if (std::string_view(name) == "div" && is_integer(operands[0]) && operands[0].is_constant() && operands[1].is_constant())
+    return as(divided(operands[0], operands[1]), operands[0].elem);
   const Val result = op(name, operands);
   return bits_of(elem) < 32 ? cast(result, elem) : as(result, elem);
 }

@@ -174,6 +174,12 @@ Ints padded_places(int64_t extent, int64_t before, int64_t after, const std::str
   return at;
 }
 
+// With a value that is computed, or not finite.
+Val pad_with(Val x, const Ints& pads, Val value) {
+  const Val inside = pad(expand(mask(*x.graph, {}, {1}), x.shape()), pads);
+  return where(inside, pad(x, pads), reshape(value, {}));
+}
+
 Vals pad_node(Ctx& c) {
   Val x = c.in(0);
   const std::string mode = c.text("mode", "constant");
@@ -187,8 +193,9 @@ Vals pad_node(Ctx& c) {
     pads[axis + x.rank()] = given[i + axes.size()];
   }
   if (mode == "constant") {
+    if (c.opset() >= 11 && c.has(2) && !c.in(2).is_constant()) return {pad_with(x, pads, c.in(2))};
     const double value = c.opset() < 11 ? c.number("value", 0) : c.has(2) ? c.known_number(2) : 0;
-    return {pad(x, pads, value)};
+    return {std::isfinite(value) ? pad(x, pads, value) : pad_with(x, pads, scalar(x, value))};
   }
   if (mode != "edge" && mode != "reflect" && mode != "wrap") unsupported(cat("mode ", in_quotes(mode)));
   for (size_t a = 0; a < pads.size() / 2; ++a) {
