@@ -6,7 +6,7 @@ namespace gyrus::onnx {
 // softmax(softcap(scale · q kᵀ) + bias) v of q [B,Hq,S,D], k [B,Hkv,L,D], v [B,Hkv,L,Dv] with Hq a multiple of Hkv;
 // `bias` broadcasts to [B,Hq,S,L] and may be absent.
 struct Attended {
-  Val y;                            // [B,Hq,S,Dv]
+  Val y;                             // [B,Hq,S,Dv]
   Val raw, capped, biased, weights;  // [B,Hq,S,L], in the order in which they are made
 };
 Attended attend(Val q, Val k, Val v, Val bias, double scale, double softcap);

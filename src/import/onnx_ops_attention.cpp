@@ -40,9 +40,7 @@ Val split_heads(Val x, int64_t heads) {
   return swap_axes(reshape(x, {x.extent(0), x.extent(1), heads, x.extent(2) / heads}), 1, 2);
 }
 
-Val join_heads(Val x) {
-  return reshape(swap_axes(x, 1, 2), {x.extent(0), x.extent(2), x.extent(1) * x.extent(3)});
-}
+Val join_heads(Val x) { return reshape(swap_axes(x, 1, 2), {x.extent(0), x.extent(2), x.extent(1) * x.extent(3)}); }
 
 Val rotate(Val x, Val cos, Val sin, int64_t dim, bool interleaved) {
   const int64_t half = dim / 2, width = x.extent(3);

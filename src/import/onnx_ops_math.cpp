@@ -41,7 +41,8 @@ Val divided(Val a, Val b) {
 Val arithmetic(const char* name, Vals operands) {
   const Elem elem = operands[0].elem;
   for (Val& x : operands) x = wide(x);
-  if (std::string_view(name) == "div" && is_integer(operands[0]) && operands[0].is_constant() && operands[1].is_constant())
+  if (std::string_view(name) == "div" && is_integer(operands[0]) && operands[0].is_constant() &&
+      operands[1].is_constant())
     return as(divided(operands[0], operands[1]), operands[0].elem);
   const Val result = op(name, operands);
   return bits_of(elem) < 32 ? cast(result, elem) : as(result, elem);
@@ -192,6 +193,19 @@ Vals bit_not(Ctx& c) {
   return {bits_of(x.elem) < 32 ? cast(result, x.elem) : as(result, x.elem)};
 }
 
+// The same bits under another type.
+Vals bit_cast(Ctx& c) {
+  const Val x = c.in(0);
+  const Elem to = static_cast<Elem>(c.integer("to"));
+  const auto is = [&](Elem a, Elem b) { return (x.elem == a && to == b) || (x.elem == b && to == a); };
+  if (x.elem == to) return {x};
+  if (is(Elem::Bool, Elem::U8) || is(Elem::U8, Elem::I8) || is(Elem::U16, Elem::I16)) return {cast(x, to)};
+  const bool narrow = x.elem == Elem::F32 || x.elem == Elem::I32 || x.elem == Elem::U32;
+  if (narrow && (to == Elem::F32 || to == Elem::I32 || to == Elem::U32))
+    return {as(op("bitcast", {x}, {{"to", gyrus::to_string(stored_as(to, "BitCast"))}}), to)};
+  unsupported(cat("the bits of ", to_string(x.elem), " as ", to_string(to)));
+}
+
 Vals cast_node(Ctx& c) { return {cast(c.in(0), static_cast<Elem>(c.integer("to")))}; }
 Vals cast_like(Ctx& c) { return {cast(c.in(0), c.in(1).elem)}; }
 
@@ -283,6 +297,7 @@ void add_math_ops(OpTable& t) {
   t["Greater"] = compare<kGreater>;
   t["GreaterOrEqual"] = compare<kGreaterEqual>;
   t["Where"] = select;
+  t["BitCast"] = bit_cast;
   t["Cast"] = cast_node;
   t["CastLike"] = cast_like;
 }

@@ -118,8 +118,8 @@ Val integer_conv(Ctx& c, Val x, Val weight) {
   for (int64_t begin = 0; begin < channels; begin += most) {
     const int64_t end = std::min(channels, begin + most);
     const Val in = channels > most ? slice(x, 1, begin, end) : x;
-    const Val part = cast(conv(in, slice(weight, 1, begin, end), {}, w.stride, w.dilation, both(w.lo, w.pad_hi), groups),
-                          Elem::I32);
+    const Val part =
+        cast(conv(in, slice(weight, 1, begin, end), {}, w.stride, w.dilation, both(w.lo, w.pad_hi), groups), Elem::I32);
     sum = sum ? sum + part : part;
   }
   return sum;

@@ -22,7 +22,8 @@ struct Activation {
     if (name == "leakyrelu") return op("leaky_relu", {x}, {{"alpha", has_alpha ? a : 0.01}});
     if (name == "thresholdedrelu") return op("thresholded_relu", {x}, {{"alpha", has_alpha ? a : 1}});
     if (name == "scaledtanh") return op("tanh", {x * (has_beta ? b : 1)}) * (has_alpha ? a : 1);
-    if (name == "hardsigmoid") return op("hard_sigmoid", {x}, {{"alpha", has_alpha ? a : 0.2}, {"beta", has_beta ? b : 0.5}});
+    if (name == "hardsigmoid")
+      return op("hard_sigmoid", {x}, {{"alpha", has_alpha ? a : 0.2}, {"beta", has_beta ? b : 0.5}});
     if (name == "elu") return op("elu", {x}, {{"alpha", has_alpha ? a : 1}});
     if (name == "softsign") return op("softsign", {x});
     if (name == "softplus") return op("softplus", {x});
@@ -33,13 +34,14 @@ struct Activation {
 struct Recurrent {
   Ctx& c;
   int64_t gates;
-  Val x;                        // [S,B,I]
+  Val x;  // [S,B,I]
   int64_t steps = 0, batch = 0, hidden = 0, directions = 1;
   bool batch_first = false;
   std::vector<Activation> activations;  // as many for each direction
   double clip = 0;
 
-  Recurrent(Ctx& context, int64_t gate_count, const std::vector<std::string>& defaults) : c(context), gates(gate_count) {
+  Recurrent(Ctx& context, int64_t gate_count, const std::vector<std::string>& defaults)
+      : c(context), gates(gate_count) {
     x = c.in(0);
     batch_first = c.integer("layout", 0) != 0;
     if (batch_first) x = swap_axes(x, 0, 1);
@@ -56,7 +58,8 @@ struct Recurrent {
     for (size_t i = 0; i < defaults.size() * static_cast<size_t>(directions); ++i) {
       Activation a;
       a.name = i < names.size() ? names[i] : defaults[i % defaults.size()];
-      std::transform(a.name.begin(), a.name.end(), a.name.begin(), [](char ch) { return ch >= 'A' && ch <= 'Z' ? static_cast<char>(ch - 'A' + 'a') : ch; });
+      std::transform(a.name.begin(), a.name.end(), a.name.begin(),
+                     [](char ch) { return ch >= 'A' && ch <= 'Z' ? static_cast<char>(ch - 'A' + 'a') : ch; });
       a.has_alpha = i < alphas.size();
       a.has_beta = i < betas.size();
       a.alpha = a.has_alpha ? alphas[i] : 0;
@@ -83,9 +86,7 @@ struct Recurrent {
     if (c.has(3)) y = y + slice(row(3, d), 0, 0, gates * hidden);
     return y;
   }
-  Val state_bias(int64_t d) const {
-    return c.has(3) ? slice(row(3, d), 0, gates * hidden, 2 * gates * hidden) : Val{};
-  }
+  Val state_bias(int64_t d) const { return c.has(3) ? slice(row(3, d), 0, gates * hidden, 2 * gates * hidden) : Val{}; }
   Val gate(Val all, int64_t k) const { return slice(all, all.rank() - 1, k * hidden, (k + 1) * hidden); }
   // Where a sequence has ended, what was before stays.
   Val running(int64_t t) const {
@@ -175,7 +176,8 @@ Vals gru(Ctx& c) {
       const Val zr = matmul(h, slice(w, 0, 0, 2 * n), false, true) + slice(bias, 0, 0, 2 * n);
       const Val z = f(r.clipped(r.gate(xt, 0) + r.gate(zr, 0))), reset = f(r.clipped(r.gate(xt, 1) + r.gate(zr, 1)));
       const Val wh = slice(w, 0, 2 * n, 3 * n), bh = slice(bias, 0, 2 * n, 3 * n);
-      const Val inner = linear_first ? reset * (matmul(h, wh, false, true) + bh) : matmul(reset * h, wh, false, true) + bh;
+      const Val inner =
+          linear_first ? reset * (matmul(h, wh, false, true) + bh) : matmul(reset * h, wh, false, true) + bh;
       const Val candidate = g(r.clipped(r.gate(xt, 2) + inner));
       return std::pair<Val, Val>{(1.0 - z) * candidate + z * h, {}};
     };

@@ -9,7 +9,7 @@ namespace gyrus::onnx {
 namespace {
 
 struct Mode {
-  std::string kind = "nearest";         // nearest, linear, cubic
+  std::string kind = "nearest";  // nearest, linear, cubic
   std::string coordinates = "half_pixel";
   std::string nearest = "round_prefer_floor";
   double cubic_a = -0.75;
@@ -28,8 +28,7 @@ double source_of(const Mode& mode, const Axis& a, int64_t x) {
   const double at = static_cast<double>(x), in = static_cast<double>(a.in), out = a.scale * in;
   const std::string& m = mode.coordinates;
   if (m == "half_pixel") return (at + 0.5) / a.scale - 0.5;
-  if (m == "half_pixel_symmetric")
-    return in / 2 * (1 - static_cast<double>(a.out) / out) + (at + 0.5) / a.scale - 0.5;
+  if (m == "half_pixel_symmetric") return in / 2 * (1 - static_cast<double>(a.out) / out) + (at + 0.5) / a.scale - 0.5;
   if (m == "pytorch_half_pixel") return a.out == 1 ? -0.5 : (at + 0.5) / a.scale - 0.5;
   if (m == "align_corners") return out == 1 ? 0 : at * (in - 1) / (out - 1);
   if (m == "asymmetric") return at / a.scale;
@@ -54,10 +53,14 @@ using Taps = std::vector<std::pair<int64_t, double>>;
 Taps nearest_tap(const Mode& mode, double x) {
   const double down = std::floor(x), ratio = x - down;
   bool left = true;
-  if (mode.nearest == "round_prefer_floor") left = ratio <= 0.5;
-  else if (mode.nearest == "round_prefer_ceil") left = ratio < 0.5;
-  else if (mode.nearest == "ceil") left = ratio == 0;
-  else if (mode.nearest != "floor") unsupported(cat("nearest_mode ", in_quotes(mode.nearest)));
+  if (mode.nearest == "round_prefer_floor")
+    left = ratio <= 0.5;
+  else if (mode.nearest == "round_prefer_ceil")
+    left = ratio < 0.5;
+  else if (mode.nearest == "ceil")
+    left = ratio == 0;
+  else if (mode.nearest != "floor")
+    unsupported(cat("nearest_mode ", in_quotes(mode.nearest)));
   return {{static_cast<int64_t>(down) + (left ? 0 : 1), 1}};
 }
 
@@ -119,7 +122,8 @@ Val resize_axis(Val x, const Mode& mode, const Axis& a) {
 Vals resized(Val x, const Mode& mode, const std::vector<Axis>& axes) {
   const Elem elem = x.elem;
   const bool round_trip = mode.kind != "nearest" && !is_float(x);
-  if (mode.kind != "nearest" && mode.kind != "linear" && mode.kind != "cubic") unsupported(cat("mode ", in_quotes(mode.kind)));
+  if (mode.kind != "nearest" && mode.kind != "linear" && mode.kind != "cubic")
+    unsupported(cat("mode ", in_quotes(mode.kind)));
   if (round_trip) x = cast(x, Elem::F32);
   for (const Axis& a : axes) {
     if (a.in < 1 || a.out < 1) invalid("resizes from or to nothing");

@@ -9,9 +9,7 @@ namespace gyrus::onnx {
 namespace {
 
 Val truncated(Val x) { return cast(x, Elem::I32); }
-Val clamped(Val x, double least, double most) {
-  return op("min", {op("max", {x, scalar(x, least)}), scalar(x, most)});
-}
+Val clamped(Val x, double least, double most) { return op("min", {op("max", {x, scalar(x, least)}), scalar(x, most)}); }
 
 // x [N,C,spatial…] as rows [N·places, C].
 Val as_rows(Val x) {
@@ -26,7 +24,10 @@ struct Grid {
   bool align = false;
   std::string padding = "zeros";
 
-  double least(size_t a) const { (void)a; return align ? 0 : -0.5; }
+  double least(size_t a) const {
+    (void)a;
+    return align ? 0 : -0.5;
+  }
   double most(size_t a) const { return static_cast<double>(spatial[a]) - (align ? 1 : 0.5); }
   // From [-1, 1] to elements.
   Val places(Val g, size_t a) const {
@@ -53,7 +54,8 @@ Val pixel(Val rows, const Grid& grid, const Vals& at, int64_t batch) {
     const double last = static_cast<double>(grid.spatial[a] - 1);
     Val x = at[a];
     if (grid.padding == "zeros") {
-      const Val in = op("logical_and", {op("greater_equal", {x, scalar(x, 0)}), op("less_equal", {x, scalar(x, last)})});
+      const Val in =
+          op("logical_and", {op("greater_equal", {x, scalar(x, 0)}), op("less_equal", {x, scalar(x, last)})});
       valid = valid ? op("logical_and", {valid, in}) : in;
     }
     if (grid.padding == "reflection") x = op("round", {grid.reflected(x, a)});
@@ -143,7 +145,8 @@ Vals affine_grid(Ctx& c) {
     int64_t rest = p;
     for (size_t a = rank; a-- > 0; rest /= spatial[a]) {
       const double n = static_cast<double>(spatial[a]), i = static_cast<double>(rest % spatial[a]);
-      base[static_cast<size_t>(p) * (rank + 1) + (rank - 1 - a)] = align ? (n == 1 ? 0 : 2 * i / (n - 1) - 1) : (2 * i + 1) / n - 1;
+      base[static_cast<size_t>(p) * (rank + 1) + (rank - 1 - a)] =
+          align ? (n == 1 ? 0 : 2 * i / (n - 1) - 1) : (2 * i + 1) / n - 1;
     }
   }
   const Val y = matmul(floats(c.graph(), {1, points, static_cast<int64_t>(rank) + 1}, base), theta, false, true);
@@ -174,7 +177,8 @@ Vals roi_align(Ctx& c) {
                 ratio = c.integer("sampling_ratio", 0);
   if (ratio < 1) unsupported("sampling_ratio 0: the number of samples depends on the regions");
   const double scale = c.number("spatial_scale", 1);
-  const std::string transform = c.text("coordinate_transformation_mode", c.opset() < 16 ? "output_half_pixel" : "half_pixel");
+  const std::string transform =
+      c.text("coordinate_transformation_mode", c.opset() < 16 ? "output_half_pixel" : "half_pixel");
   const bool half = transform == "half_pixel", most = c.text("mode", "avg") == "max";
   const auto edge = [&](int64_t k) { return slice(rois, 1, k, k + 1) * scale - (half ? 0.5 : 0.0); };  // [R,1]
   const auto samples = [&](Val begin, Val end, int64_t bins) {
@@ -191,12 +195,14 @@ Vals roi_align(Ctx& c) {
   const Val table = as_rows(x);
   const Val image = reshape(cast(c.in(2), Elem::I32), {count, 1, 1}) * static_cast<double>(height * width);
   const auto read = [&](Val vy, Val wy, Val vx, Val wx) {
-    const Val at = image + reshape(truncated(vy), {count, m, 1}) * static_cast<double>(width) + reshape(truncated(vx), {count, 1, n});
+    const Val at = image + reshape(truncated(vy), {count, m, 1}) * static_cast<double>(width) +
+                   reshape(truncated(vx), {count, 1, n});
     const Val weight = reshape(wy, {count, m, 1}) * reshape(wx, {count, 1, n});
     return op("gather", {table, at}, {{"axis", int64_t{0}}}) * unsqueeze(weight, 3);  // [R,m,n,C]
   };
   const Vals parts = {read(v.low, v.low_weight, h.low, h.low_weight), read(v.low, v.low_weight, h.high, h.high_weight),
-                      read(v.high, v.high_weight, h.low, h.low_weight), read(v.high, v.high_weight, h.high, h.high_weight)};
+                      read(v.high, v.high_weight, h.low, h.low_weight),
+                      read(v.high, v.high_weight, h.high, h.high_weight)};
   Val y = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) y = most ? op("max", {y, parts[i]}) : y + parts[i];
   y = reshape(y, {count, rows, ratio, columns, ratio * channels});
@@ -213,7 +219,8 @@ Vals deform_conv(Ctx& c) {
   const Window w = window_of(c, kernel, spatial_of(x.shape()), false);
   const int64_t groups = c.integer("group", 1), parts = c.integer("offset_group", 1);
   const int64_t batch = x.extent(0), channels = x.extent(1), taps = kernel[0] * kernel[1], points = w.out[0] * w.out[1];
-  if (groups < 1 || parts < 1 || channels % parts != 0 || channels % groups != 0) invalid("groups do not divide the channels");
+  if (groups < 1 || parts < 1 || channels % parts != 0 || channels % groups != 0)
+    invalid("groups do not divide the channels");
   const Grid grid{spatial_of(x.shape()), true, "zeros"};
   // Every group of offsets is an image of its own: [N·parts, C/parts, H, W].
   const Val rows = as_rows(reshape(x, {batch * parts, channels / parts, x.extent(2), x.extent(3)}));

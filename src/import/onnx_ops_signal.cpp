@@ -55,12 +55,14 @@ Val fitted(Val x, size_t axis, int64_t extent) {
 Vals dft(Ctx& c) {
   Val x = c.in(0);
   const bool inverse = c.integer("inverse", 0) != 0, onesided = c.integer("onesided", 0) != 0;
-  const int64_t given = c.opset() >= 20 ? (c.has(2) ? static_cast<int64_t>(c.known_number(2)) : -2) : c.integer("axis", 1);
+  const int64_t given =
+      c.opset() >= 20 ? (c.has(2) ? static_cast<int64_t>(c.known_number(2)) : -2) : c.integer("axis", 1);
   const size_t axis = axis_of(given, x.rank()), last = x.rank() - 1;
   if (axis == last) invalid("transforms the axis of real and imaginary parts");
   const bool complex = x.extent(-1) == 2;
-  const int64_t n = c.has(1) ? static_cast<int64_t>(c.known_number(1))
-                             : inverse && onesided ? 2 * (x.shape()[axis] - 1) : x.shape()[axis];
+  const int64_t n = c.has(1)              ? static_cast<int64_t>(c.known_number(1))
+                    : inverse && onesided ? 2 * (x.shape()[axis] - 1)
+                                          : x.shape()[axis];
   if (n < 1) invalid("transforms nothing");
   Val real = part(x, 0), imaginary = complex ? part(x, 1) : Val{};
   const auto rows = [&](Val v, int64_t extent) {  // the axis last
@@ -142,8 +144,8 @@ Vals mel_weight_matrix(Ctx& c) {
   const double low = mel(lower), step = (mel(upper) - low) / static_cast<double>(bins + 2);
   Ints edges;
   for (int64_t i = 0; i < bins + 2; ++i)
-    edges.push_back(static_cast<int64_t>(
-        std::floor(static_cast<double>(length + 1) * hertz(static_cast<double>(i) * step + low) / static_cast<double>(rate))));
+    edges.push_back(static_cast<int64_t>(std::floor(
+        static_cast<double>(length + 1) * hertz(static_cast<double>(i) * step + low) / static_cast<double>(rate))));
   const int64_t rows = length / 2 + 1;
   std::vector<double> values(static_cast<size_t>(rows * bins), 0);
   for (int64_t b = 0; b < bins; ++b) {
@@ -152,9 +154,11 @@ Vals mel_weight_matrix(Ctx& c) {
     const auto put = [&](int64_t row, double value) {
       if (row >= 0 && row < rows) values[static_cast<size_t>(row * bins + b)] = value;
     };
-    if (middle == left) put(middle, 1);
+    if (middle == left)
+      put(middle, 1);
     else
-      for (int64_t j = left; j <= middle; ++j) put(j, static_cast<double>(j - left) / static_cast<double>(middle - left));
+      for (int64_t j = left; j <= middle; ++j)
+        put(j, static_cast<double>(j - left) / static_cast<double>(middle - left));
     for (int64_t j = middle; right > middle && j < right; ++j)
       put(j, static_cast<double>(right - j) / static_cast<double>(right - middle));
   }
