@@ -454,7 +454,7 @@ const OpTable& standard_ops() {
     OpTable t;
     for (const auto add : {add_math_ops, add_shape_ops, add_index_ops, add_reduce_ops, add_conv_ops, add_pool_ops,
                            add_norm_ops, add_product_ops, add_attention_ops, add_recurrent_ops, add_resize_ops,
-                           add_quantized_ops, add_control_ops, add_signal_ops, add_sampling_ops})
+                           add_quantized_ops, add_control_ops, add_signal_ops, add_sampling_ops, add_microsoft_twins})
       add(t);
     return t;
   }();

@@ -189,7 +189,8 @@ Vals select(Ctx& c) {
 
 Vals bit_not(Ctx& c) {
   const Val x = c.in(0);
-  const Val result = op("bit_not", {wide(x)});
+  const Val bits = wide(x);
+  const Val result = op("bit_xor", {bits, scalar(bits, bits.dtype() == DType::U32 ? 4294967295.0 : -1.0)});
   return {bits_of(x.elem) < 32 ? cast(result, x.elem) : as(result, x.elem)};
 }
 

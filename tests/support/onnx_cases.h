@@ -131,4 +131,26 @@ inline std::string difference(const std::string& name, onnx::Elem elem, const Sh
   return {};
 }
 
+// The real models of the test data that have outputs.
+struct OnnxModelCase {
+  std::string name;
+  size_t sets = 1;
+  std::set<std::string> bind{};
+  double rtol = 1e-3, atol = 1e-4;  // onnxruntime's own levels of optimisation differ by 1e-5
+  bool light = true;                // quick enough for the reference
+};
+
+inline std::vector<OnnxModelCase> onnx_models() {
+  return {{"audio-dnsmos"},
+          {"audio-silero-vad", 2, {"sr"}},
+          {"detect-ultraface"},
+          {"llm-tiny-gpt2", 2},
+          {"multiaxial-consensus"},
+          // A step of quantisation; onnxruntime's own levels differ by 0.31.
+          {"quant-mobilenet-qdq", 1, {}, 0, 0.5},
+          {"text-magika"},
+          {"transformer-vittrack"},
+          {"unet2d-multiaxial"}};
+}
+
 }  // namespace gyrus::test

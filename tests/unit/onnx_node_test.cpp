@@ -52,5 +52,26 @@ TEST(OnnxNodes, ReferenceGivesWhatOnnxDoes) {
   std::cout << passed << " pass\n";
 }
 
+// Real models, of which onnxruntime gave the outputs.
+TEST(OnnxModels, ReferenceGivesWhatOnnxruntimeDoes) {
+  const std::filesystem::path folder = test_data() / "onnx/models";
+  if (test_data().empty() || !std::filesystem::exists(folder)) GTEST_SKIP() << "the public test data is absent";
+  const char* only = std::getenv("GYRUS_ONNX_ONLY");
+  for (const OnnxModelCase& c : onnx_models()) {
+    if (!c.light || (only && c.name.find(only) == std::string::npos)) continue;
+    for (size_t k = 0; k < c.sets; ++k) {
+      SCOPED_TRACE(c.name + " " + std::to_string(k));
+      const OnnxSet set = read_onnx_set(folder / c.name / ("test_data_set_" + std::to_string(k)));
+      const OnnxModel model = import_case(folder / c.name / "model.onnx", set, c.bind);
+      const auto results = reference::run(model.imported.graph, model.inputs);
+      for (size_t i = 0; i < set.outputs.size(); ++i) {
+        const onnx::OnnxPort& port = model.imported.outputs.at(i);
+        const RefTensor& found = results.at(port.name);
+        EXPECT_EQ(difference(port.name, port.elem, found.shape, found.data, set.outputs[i], c.rtol, c.atol), "");
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gyrus
