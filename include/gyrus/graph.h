@@ -106,6 +106,7 @@ class Graph {
 
   // Where the nodes that follow belong, in plans, profiles and errors: "layer3.conv".
   void set_label(std::string label) { label_ = std::move(label); }
+  const std::string& label() const { return label_; }
 
   // The same by number, as importers and passes do it.
   ValueId add_input(const std::string& name, TensorType type);

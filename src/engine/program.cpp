@@ -3,6 +3,7 @@
 #include <chrono>
 #include <list>
 #include <mutex>
+#include <set>
 
 #include "core/error.h"
 #include "engine/model_store.h"
@@ -24,7 +25,9 @@ bool is_wide(DType dtype) { return dtype == DType::I64 || dtype == DType::Bool; 
 struct Loaded {
   Planned about;
   std::map<std::string, DType> wide;  // outputs and captures that the device has in fewer bits
-  Executor executor;
+  std::set<std::string> empty_inputs;
+  std::map<std::string, TensorType> empty_results;
+  std::optional<Executor> executor;  // none where no result has an element
 };
 
 std::map<std::string, DType> wide_results(const Graph& graph) {
@@ -33,6 +36,53 @@ std::map<std::string, DType> wide_results(const Graph& graph) {
     for (const Port& port : *ports)
       if (is_wide(graph.type(port.value).dtype)) wide[port.name] = graph.type(port.value).dtype;
   return wide;
+}
+
+bool is_empty(const Graph& graph, const Port& port) { return element_count(graph.type(port.value).shape) == 0; }
+
+// Ports without elements, which no buffer can hold: inputs become constants, results are known.
+struct EmptyPorts {
+  std::set<std::string> inputs;
+  std::map<std::string, TensorType> results;
+};
+
+EmptyPorts empty_ports(const Graph& graph) {
+  EmptyPorts empty;
+  for (const Port& port : graph.inputs())
+    if (is_empty(graph, port)) empty.inputs.insert(port.name);
+  for (const auto* ports : {&graph.outputs(), &graph.captures()})
+    for (const Port& port : *ports)
+      if (is_empty(graph, port)) empty.results[port.name] = graph.type(port.value);
+  return empty;
+}
+
+Graph without_empty_ports(const Graph& graph) {
+  Graph result;
+  std::vector<ValueId> map(graph.value_count(), kNoValue);
+  for (const Port& port : graph.inputs()) {
+    const TensorType& type = graph.type(port.value);
+    map[port.value] = is_empty(graph, port) ? result.add_constant(port.name, Tensor(type.dtype, type.shape))
+                                            : result.add_input(port.name, type);
+  }
+  for (const State& state : graph.states())
+    map[state.value] = result.add_state(state.name, graph.type(state.value), state.start);
+  for (const Argument& a : graph.arguments())
+    map[a.value] = result.add_argument(a.name, graph.type(a.value).dtype, a.least, a.most);
+  for (ValueId id = 0; id < graph.value_count(); ++id)
+    if (graph.is_constant(id)) map[id] = result.add_constant(graph.value(id).name, graph.value(id).constant);
+  for (const Node& node : graph.nodes()) {
+    Node copy = node;
+    for (ValueId& id : copy.inputs) id = id == kNoValue ? kNoValue : map[id];
+    const std::vector<ValueId> made = result.add_node(std::move(copy));
+    for (size_t i = 0; i < made.size(); ++i) map[node.outputs[i]] = made[i];
+  }
+  for (const Port& port : graph.outputs())
+    if (!is_empty(graph, port)) result.add_output(port.name, map[port.value]);
+  for (const Port& port : graph.captures())
+    if (!is_empty(graph, port)) result.add_capture(port.name, map[port.value]);
+  for (const State& state : graph.states())
+    if (state.next != kNoValue) result.update(map[state.value], map[state.next]);
+  return result;
 }
 
 }  // namespace
@@ -57,7 +107,14 @@ struct ProgramImpl {
     Planned about;
     about.shapes = shapes;
     auto start = std::chrono::steady_clock::now();
-    const Graph graph = make(shapes);
+    const Graph whole = make(shapes);
+    EmptyPorts empty = empty_ports(whole);
+    const bool any = !empty.inputs.empty() || !empty.results.empty();
+    const Graph graph = any ? without_empty_ports(whole) : whole;
+    if (results(graph).empty()) {
+      loaded.push_front({std::move(about), {}, std::move(empty.inputs), std::move(empty.results), std::nullopt});
+      return loaded.front();
+    }
     PlanOptions plan_options = device.adapter().type == AdapterType::Software ? software_options() : PlanOptions{};
     plan_options.check_finite = options.check_finite;
     Plan plan = make_plan(optimize(graph, options.precision), device.target(), plan_options);
@@ -66,11 +123,12 @@ struct ProgramImpl {
     const size_t before = device.compiled_kernels();
     while (!loaded.empty() && loaded.size() >= std::max<size_t>(options.keep_plans, 1)) loaded.pop_back();
     start = std::chrono::steady_clock::now();
-    loaded.push_front({std::move(about), wide_results(graph), Executor(device, std::move(plan), memory)});
+    loaded.push_front({std::move(about), wide_results(graph), std::move(empty.inputs), std::move(empty.results),
+                       Executor(device, std::move(plan), memory)});
     Planned& made = loaded.front().about;
     made.load_seconds = seconds_since(start);
     made.compiled = device.compiled_kernels() - before;
-    made.bytes = loaded.front().executor.allocated_bytes();
+    made.bytes = loaded.front().executor->allocated_bytes();
     if (options.planned) options.planned(made);
     return loaded.front();
   }
@@ -78,21 +136,38 @@ struct ProgramImpl {
   RunResult run(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options) {
     const std::lock_guard lock(mutex);
     Shapes shapes;
-    std::map<std::string, Tensor> narrowed;
     bool wide = false;
     for (const auto& [name, tensor] : inputs) {
       shapes[name] = tensor.shape;
       wide = wide || is_wide(tensor.dtype);
     }
     for (const auto& [name, tensor] : run_options.device_inputs) shapes[name] = tensor.shape();
-    if (wide)
-      for (const auto& [name, tensor] : inputs)
-        narrowed[name] = is_wide(tensor.dtype) ? narrow(tensor, name, ErrorCode::InvalidInput) : tensor;
     Loaded& plan = load(shapes);
-    RunResult result = plan.executor.run(wide ? narrowed : inputs, run_options);
+    std::map<std::string, Tensor> given;
+    const bool changed = wide || !plan.empty_inputs.empty();
+    if (changed)
+      for (const auto& [name, tensor] : inputs)
+        if (plan.empty_inputs.count(name) == 0)
+          given[name] = is_wide(tensor.dtype) ? narrow(tensor, name, ErrorCode::InvalidInput) : tensor;
+    RunResult result;
+    if (plan.empty_results.empty()) {
+      result = plan.executor->run(changed ? given : inputs, run_options);
+    } else if (plan.executor) {
+      result = plan.executor->run(changed ? given : inputs, without(run_options, plan.empty_results));
+    }
     for (auto& [name, tensor] : result.outputs)
       if (const auto as = plan.wide.find(name); as != plan.wide.end()) tensor = widen(tensor, as->second);
+    for (const auto& [name, type] : plan.empty_results) result.outputs[name] = Tensor(type.dtype, type.shape);
     return result;
+  }
+
+  // The options for a plan that lacks these results.
+  static RunOptions without(RunOptions options, const std::map<std::string, TensorType>& names) {
+    const auto lacks = [&](const std::string& name) { return names.count(name) != 0; };
+    if (options.outputs) std::erase_if(*options.outputs, lacks);
+    std::erase_if(options.captures, lacks);
+    std::erase_if(options.keep, lacks);
+    return options;
   }
 };
 

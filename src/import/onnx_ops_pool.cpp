@@ -1,0 +1,208 @@
+// Pools: the elements of each window as strided slices of the padded input, one for each tap.
+
+#include <cmath>
+#include <limits>
+
+#include "import/onnx_window.h"
+
+namespace gyrus::onnx {
+namespace {
+
+// What every window sees at one tap: `padded` from lo on, [N, C, windows…].
+Val at_tap(Val padded, const Window& w, const Ints& tap) {
+  const size_t rank = tap.size();
+  Ints starts(rank + 2, 0), ends = padded.shape(), steps(rank + 2, 1);
+  for (size_t a = 0; a < rank; ++a) {
+    starts[a + 2] = tap[a] * w.dilation[a];
+    ends[a + 2] = starts[a + 2] + (w.out[a] - 1) * w.stride[a] + 1;
+    steps[a + 2] = w.stride[a];
+  }
+  return op("slice", {padded}, {{"starts", starts}, {"ends", ends}, {"steps", steps}});
+}
+
+// Calls visit(tap) for every tap of the kernel in row-major order.
+template <class Visit>
+void each_tap(const Ints& kernel, Visit visit) {
+  Ints tap(kernel.size(), 0);
+  for (;;) {
+    visit(tap);
+    size_t a = kernel.size();
+    while (a > 0 && ++tap[a - 1] == kernel[a - 1]) tap[--a] = 0;
+    if (a == 0) return;
+  }
+}
+
+// One axis after another where the kernel is a box and the combination does not care for the order.
+Val separable(Val padded, const Window& w, const char* name) {
+  Val x = padded;
+  for (size_t axis = 0; axis < w.kernel.size(); ++axis) {
+    Val result;
+    for (int64_t k = 0; k < w.kernel[axis]; ++k) {
+      const int64_t start = k * w.dilation[axis];
+      const Val part = slice(x, axis + 2, start, start + (w.out[axis] - 1) * w.stride[axis] + 1, w.stride[axis]);
+      result = result ? op(name, {result, part}) : part;
+    }
+    x = result;
+  }
+  return x;
+}
+
+// The element that any other is larger than.
+double lowest(Val x) {
+  switch (x.elem) {
+    case Elem::F16: return -65504;
+    case Elem::I8: return -128;
+    case Elem::I32:
+    case Elem::I64: return std::numeric_limits<int32_t>::min();
+    case Elem::U8: return 0;
+    default: return -static_cast<double>(std::numeric_limits<float>::max());
+  }
+}
+
+Window pool_window(Ctx& c, Val x) {
+  if (x.rank() < 3) invalid(cat("pools ", gyrus::to_string(x.shape())));
+  return window_of(c, c.list("kernel_shape"), spatial_of(x.shape()), c.integer("ceil_mode", 0) != 0);
+}
+
+// The place of every element of a plane in the flat tensor, counted as the attribute says.
+Val places(Ctx& c, Val x) {
+  const Shape shape = x.shape();
+  const bool column_major = c.integer("storage_order", 0) != 0;
+  const int64_t plane = element_count(spatial_of(shape)), planes = shape[0] * shape[1];
+  const Ints spatial = spatial_of(shape);
+  Ints at(static_cast<size_t>(plane * planes));
+  for (int64_t i = 0; i < plane; ++i) {
+    int64_t place = i;
+    if (column_major) {
+      Ints index(spatial.size());
+      int64_t rest = i;
+      for (size_t a = spatial.size(); a-- > 0; rest /= spatial[a]) index[a] = rest % spatial[a];
+      place = 0;
+      for (size_t a = spatial.size(); a-- > 0;) place = place * spatial[a] + index[a];
+    }
+    for (int64_t p = 0; p < planes; ++p) at[static_cast<size_t>(p * plane + i)] = p * plane + place;
+  }
+  return indices(c.graph(), shape, at);
+}
+
+Vals max_pool(Ctx& c) {
+  Val x = c.in(0);
+  const Elem elem = x.elem;
+  if (x.dtype() == DType::U8) x = cast(x, Elem::I32);
+  const Window w = pool_window(c, x);
+  const double low = lowest(c.in(0));
+  const Val padded = pad(x, full_pads(w.lo, w.hi), low);
+  if (!c.wants(1)) return {cast(separable(padded, w, "max"), elem)};
+  const Val at = pad(places(c, x), full_pads(w.lo, w.hi), 0);
+  Val best, place;
+  each_tap(w.kernel, [&](const Ints& tap) {
+    const Val value = at_tap(padded, w, tap), index = at_tap(at, w, tap);
+    if (!best) {
+      best = value;
+      place = index;
+      return;
+    }
+    const Val more = op("greater", {value, best});
+    place = where(more, index, place);
+    best = op("max", {best, value});
+  });
+  return {cast(best, elem), cast(place, Elem::I64)};
+}
+
+// How many elements of each window count, [1, 1, windows…].
+std::vector<double> counts(const Window& w, const Ints& spatial, bool include_pad) {
+  std::vector<double> count{1};
+  for (size_t a = 0; a < spatial.size(); ++a) {
+    std::vector<double> next;
+    std::vector<double> along;
+    const int64_t first = include_pad ? -w.lo[a] : 0, last = spatial[a] + (include_pad ? w.pad_hi[a] : 0);
+    for (int64_t o = 0; o < w.out[a]; ++o) {
+      double n = 0;
+      for (int64_t k = 0; k < w.kernel[a]; ++k) {
+        const int64_t i = o * w.stride[a] - w.lo[a] + k * w.dilation[a];
+        n += i >= first && i < last;
+      }
+      along.push_back(n);
+    }
+    for (const double before : count)
+      for (const double n : along) next.push_back(before * n);
+    count = std::move(next);
+  }
+  return count;
+}
+
+Vals average_pool(Ctx& c) {
+  const Val x = c.in(0);
+  const Window w = pool_window(c, x);
+  const bool include_pad = c.integer("count_include_pad", 0) != 0;
+  std::vector<double> share = counts(w, spatial_of(x.shape()), include_pad);
+  for (double& n : share) n = n > 0 ? 1 / n : 0;
+  Shape shape = {1, 1};
+  shape.insert(shape.end(), w.out.begin(), w.out.end());
+  const Val sum = separable(pad(x, full_pads(w.lo, w.hi)), w, "add");
+  bool same = true;
+  for (const double n : share) same = same && n == share[0];
+  return {cast(same && !share.empty() ? sum * share[0] : sum * floats(c.graph(), shape, share), x.elem)};
+}
+
+Val to_power(Val x, int64_t p) {
+  if (p == 1) return op("abs", {x});
+  if (p == 2) return op("square", {x});
+  return op("pow", {op("abs", {x}), scalar(x, static_cast<double>(p))});
+}
+
+Val root(Val x, int64_t p) {
+  if (p == 1) return x;
+  if (p == 2) return op("sqrt", {x});
+  return op("pow", {x, scalar(x, 1.0 / static_cast<double>(p))});
+}
+
+Vals lp_pool(Ctx& c) {
+  const Val x = c.in(0);
+  const Window w = pool_window(c, x);
+  const int64_t p = c.opset() < 2 ? static_cast<int64_t>(c.number("p", 2)) : c.integer("p", 2);
+  return {root(separable(pad(to_power(x, p), full_pads(w.lo, w.hi)), w, "add"), p)};
+}
+
+Ints spatial_axes(Val x) {
+  Ints axes;
+  for (size_t a = 2; a < x.rank(); ++a) axes.push_back(static_cast<int64_t>(a));
+  return axes;
+}
+
+Vals global_lp_pool(Ctx& c) {
+  const Val x = c.in(0);
+  const int64_t p = c.integer("p", 2);
+  return {root(reduce("reduce_sum", to_power(x, p), spatial_axes(x), true), p)};
+}
+
+// Elements put back to the places that a pool took them from.
+Vals max_unpool(Ctx& c) {
+  const Val x = c.in(0);
+  const Ints spatial = spatial_of(x.shape()), kernel = c.list("kernel_shape");
+  const size_t rank = spatial.size();
+  const Ints stride = c.list("strides", Ints(rank, 1)), pads = c.list("pads", Ints(2 * rank, 0));
+  Shape inferred = {x.extent(0), x.extent(1)};
+  for (size_t a = 0; a < rank; ++a)
+    inferred.push_back((spatial[a] - 1) * stride[a] - pads[a] - pads[a + rank] + kernel.at(a));
+  if (c.has(2) && c.known_ints(2) != inferred)
+    unsupported(
+        "output_shape differs from what the pool came from, and indices of which of the two are meant is disputed");
+  const Val flat = filled(x, {element_count(inferred)}, 0);
+  const Val at = reshape(cast(c.in(1), Elem::I32), {x.size()});
+  return {reshape(op("scatter_elements", {flat, at, reshape(x, {x.size()})}, {{"axis", int64_t{0}}}), inferred)};
+}
+
+}  // namespace
+
+void add_pool_ops(OpTable& t) {
+  t["MaxPool"] = max_pool;
+  t["AveragePool"] = average_pool;
+  t["LpPool"] = lp_pool;
+  t["GlobalAveragePool"] = [](Ctx& c) { return Vals{reduce("reduce_mean", c.in(0), spatial_axes(c.in(0)), true)}; };
+  t["GlobalMaxPool"] = [](Ctx& c) { return Vals{reduce("reduce_max", c.in(0), spatial_axes(c.in(0)), true)}; };
+  t["GlobalLpPool"] = global_lp_pool;
+  t["MaxUnpool"] = max_unpool;
+}
+
+}  // namespace gyrus::onnx

@@ -1,0 +1,65 @@
+// ONNX's node tests and real models on a WebGPU device.
+
+#include <gtest/gtest.h>
+
+#include "gyrus/program.h"
+#include "support/onnx_cases.h"
+
+namespace gyrus {
+namespace {
+
+using namespace test;
+
+std::filesystem::path onnx_data() { return test_data().empty() ? std::filesystem::path() : test_data() / "onnx"; }
+
+// The first thing that is wrong with the outputs; empty: nothing.
+std::string compare(const OnnxModel& model, const std::map<std::string, Tensor>& outputs, const OnnxSet& set,
+                    double rtol, double atol) {
+  for (size_t i = 0; i < set.outputs.size(); ++i) {
+    const onnx::OnnxPort& port = model.imported.outputs.at(i);
+    const Tensor& tensor = outputs.at(port.name);
+    std::vector<double> found(static_cast<size_t>(tensor.size()));
+    for (size_t k = 0; k < found.size(); ++k) found[k] = get(tensor, static_cast<int64_t>(k));
+    const std::string wrong = difference(port.name, port.elem, tensor.shape, found, set.outputs[i], rtol, atol);
+    if (!wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+std::string run_case(const Device& device, const std::filesystem::path& folder, const OnnxCase& c) {
+  const OnnxSet set = read_onnx_set(folder / c.name / "test_data_set_0");
+  const OnnxModel model = import_case(folder / c.name / "model.onnx", set, c.bind);
+  Program program(device, model.imported.graph);
+  return compare(model, program.run(model.inputs).outputs, set, c.rtol, c.atol);
+}
+
+// Every test gives what ONNX says, or is refused and stands in the list with its reason.
+TEST(OnnxDevice, NodeTestsAreRightOrRefused) {
+  const std::filesystem::path folder = onnx_data() / "node-tests";
+  if (onnx_data().empty() || !std::filesystem::exists(folder)) GTEST_SKIP() << "the public test data is absent";
+  const Device device = open_gpu();
+  const auto refused = onnx_refused();
+  const char* only = std::getenv("GYRUS_ONNX_ONLY");
+  const char* report = std::getenv("GYRUS_ONNX_REPORT");
+  std::ofstream out(report ? report : "/dev/null");
+  std::map<std::string, size_t> passed;
+  for (const OnnxCase& c : onnx_cases(folder)) {
+    if (only && c.name.find(only) == std::string::npos) continue;
+    const bool listed = refused.count(c.name) != 0;
+    try {
+      const std::string wrong = run_case(device, folder, c);
+      out << (wrong.empty() ? "pass\t" : "wrong\t") << c.name << '\t' << c.op << '\t' << c.tier << '\t' << wrong
+          << std::endl;
+      EXPECT_EQ(wrong, "") << c.name;
+      EXPECT_FALSE(listed && wrong.empty()) << c.name << " passes: take it from tests/data/onnx_refused.tsv";
+      passed[c.tier] += wrong.empty();
+    } catch (const Error& error) {
+      out << "refused\t" << c.name << '\t' << c.op << '\t' << c.tier << '\t' << error.what() << std::endl;
+      EXPECT_TRUE(listed) << c.name << ": " << error.what();
+    }
+  }
+  for (const auto& [tier, count] : passed) std::cout << tier << ": " << count << " pass\n";
+}
+
+}  // namespace
+}  // namespace gyrus
