@@ -99,9 +99,57 @@ void add_update(std::vector<OpCase>& cases, const std::string& name, const Shape
   }));
 }
 
+struct AttentionCase {
+  std::string name;
+  Shape q, k, v;
+  Attrs attrs{};
+  Shape mask{}, bias{};  // none where empty
+};
+
+void add_attention(std::vector<OpCase>& cases, const AttentionCase& a) {
+  cases.push_back(make_case({"attention_" + a.name, "attention", {}}, [a](CaseBuilder& b) {
+    std::vector<ValueId> inputs = {b.input(a.q), b.input(a.k), b.input(a.v), kNoValue, kNoValue};
+    if (!a.mask.empty()) {
+      Tensor seen(DType::Bool, a.mask);
+      for (int64_t i = 0; i < seen.size(); ++i) set(seen, i, (i * 7 + i / 5) % 3 != 0);
+      inputs[3] = b.graph.add_constant("mask", std::move(seen));
+    }
+    if (!a.bias.empty()) inputs[4] = b.input(a.bias);
+    while (inputs.back() == kNoValue) inputs.pop_back();
+    b.output(b.add("attention", inputs, a.attrs));
+  }));
+}
+
+void add_attentions(std::vector<OpCase>& cases) {
+  const Shape small = {2, 2, 9, 8}, keys = {2, 2, 13, 8};
+  add_attention(cases, {"plain", small, keys, keys});
+  add_attention(cases, {"tiles", {1, 2, 70, 16}, {1, 2, 130, 16}, {1, 2, 130, 16}});
+  add_attention(cases, {"causal", small, keys, keys, {{"causal", int64_t{1}}}});
+  add_attention(cases, {"causal_tiles", {1, 1, 70, 8}, {1, 1, 70, 8}, {1, 1, 70, 8}, {{"causal", int64_t{1}}}});
+  add_attention(cases, {"window", small, keys, keys, {{"window", int64_t{3}}}});
+  add_attention(cases, {"causal_window",
+                        {1, 1, 70, 8},
+                        {1, 1, 90, 8},
+                        {1, 1, 90, 8},
+                        {{"causal", int64_t{1}}, {"window", int64_t{20}}}});
+  add_attention(cases, {"scale", small, keys, keys, {{"scale", 0.9}}});
+  add_attention(cases, {"softcap", small, keys, keys, {{"softcap", 0.5}}});
+  add_attention(cases, {"grouped", {2, 6, 5, 8}, {2, 2, 7, 8}, {2, 2, 7, 8}});
+  add_attention(cases, {"value_depth", small, keys, {2, 2, 13, 20}});
+  add_attention(cases, {"odd_depth", {1, 2, 5, 6}, {1, 2, 7, 6}, {1, 2, 7, 5}});
+  add_attention(cases, {"mask", small, keys, keys, {}, {2, 1, 9, 13}});
+  add_attention(cases, {"bias", small, keys, keys, {}, {}, {2, 1, 13}});
+  add_attention(
+      cases,
+      {"mask_bias", {1, 2, 70, 8}, {1, 2, 75, 8}, {1, 2, 75, 8}, {{"causal", int64_t{1}}}, {70, 75}, {1, 2, 70, 75}});
+  // The first queries stand before every key.
+  add_attention(cases, {"sees_nothing", {1, 1, 9, 8}, {1, 1, 5, 8}, {1, 1, 5, 8}, {{"causal", int64_t{1}}}});
+}
+
 }  // namespace
 
 void add_matmul_cases(std::vector<OpCase>& cases) {
+  add_attentions(cases);
   add_matmuls(cases);
   add_gather(cases, "rows", {11, 6}, {5}, 0, DType::I32);
   add_gather(cases, "columns", {11, 6}, {5}, 1, DType::I32);

@@ -69,7 +69,7 @@ struct InterpolateOptions {
 Value interpolate(Value x, const std::vector<int64_t>& size, const InterpolateOptions& options = {});
 
 // Attention of q [B,H,Sq,D] over k [B,Hk,Sk,D] and v [B,Hk,Sk,Dv]; query head h reads head h Hk / H. The last query
-// stands at the last key. A query that sees no key gives zeros. Scores are held in memory.
+// stands at the last key. A query that sees no key gives zeros.
 struct AttentionOptions {
   Value mask{};  // true, or not 0, where a key is seen; broadcasts to [B,H,Sq,Sk]
   Value bias{};  // added to the scores likewise

@@ -94,6 +94,7 @@ struct OpDef {
   // Rewrites a node into simpler ones inside `graph`; returns the values that replace its outputs. An op that has a
   // kernel as well is put together again by a later pass where that kernel fits.
   std::vector<ValueId> (*decompose)(Graph& graph, const Node& node) = nullptr;
+  bool has_kernel = false;  // the planner decides which nodes it takes; others are decomposed there
 
   // Floating-point operations of the node (a multiply-add counts two).
   double (*flops)(const Node& node, const std::vector<TensorType>& inputs,

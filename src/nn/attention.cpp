@@ -6,26 +6,6 @@
 namespace gyrus {
 namespace {
 
-// Heads of keys or values repeated for the query heads that read them.
-Value repeated(Value x, int64_t heads) {
-  const Shape s = x.shape();
-  if (s[1] == heads) return x;
-  return reshape(expand(reshape(x, {s[0], s[1], 1, s[2], s[3]}), {s[0], s[1], heads / s[1], s[2], s[3]}),
-                 {s[0], heads, s[2], s[3]});
-}
-
-// Which keys queries see by their distance, [Sq, Sk].
-Tensor seen_by_distance(int64_t queries, int64_t keys, const AttentionOptions& options) {
-  Tensor seen(DType::Bool, {queries, keys});
-  for (int64_t i = 0; i < queries; ++i)
-    for (int64_t j = 0; j < keys; ++j) {
-      const int64_t back = i + keys - queries - j;  // how far before the query the key stands
-      const bool near = !options.window || std::abs(back) < *options.window;
-      seen.as<uint8_t>()[i * keys + j] = near && (!options.causal || back >= 0);
-    }
-  return seen;
-}
-
 // Cosines or sines [S, half] of the positions offset, offset + 1, …
 Tensor table(int64_t length, int64_t half, const RopeOptions& options, bool sine) {
   Tensor t(DType::F32, {length, half});
@@ -51,23 +31,13 @@ Value angles(const RopeOptions& options, int64_t half) {
 }  // namespace
 
 Value attention(Value q, Value k, Value v, const AttentionOptions& options) {
-  const Shape qs = q.shape(), ks = k.shape(), vs = v.shape();
-  if (qs.size() != 4 || ks.size() != 4 || vs.size() != 4 || ks[1] == 0 || qs[1] % ks[1] != 0 || vs[1] != ks[1])
-    fail(ErrorCode::InvalidGraph, "attention", "q is ", to_string(qs), ", k ", to_string(ks), ", v ", to_string(vs),
-         ": expected [B, heads, length, depth], and query heads a multiple of the others");
-  Graph& graph = q.graph();
-  const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(qs[3])));
-  Value scores = matmul(q, repeated(k, qs[1]), {.transpose_b = true}) * scale;
-  if (options.softcap) scores = tanh(scores / *options.softcap) * *options.softcap;
-  if (options.bias) scores = scores + options.bias;
-  Value seen = options.mask && options.mask.dtype() != DType::Bool ? cast(options.mask, DType::Bool) : options.mask;
-  if (options.causal || options.window) {
-    const Value near = graph.constant(seen_by_distance(qs[2], ks[2], options));
-    seen = seen ? logical_and(seen, near) : near;
-  }
-  if (!seen) return matmul(softmax(scores, -1), repeated(v, qs[1]));
-  const Value parts = softmax(where(seen, scores, scalar(scores, -3e38)), -1);
-  return matmul(where(seen, parts, scalar(parts, 0)), repeated(v, qs[1]));
+  const Value mask =
+      options.mask && options.mask.dtype() != DType::Bool ? cast(options.mask, DType::Bool) : options.mask;
+  Attrs attrs{{"causal", int64_t{options.causal}}};
+  if (options.window) attrs.set("window", *options.window);
+  if (options.scale) attrs.set("scale", *options.scale);
+  if (options.softcap) attrs.set("softcap", *options.softcap);
+  return apply("attention", {q, k, v, mask, options.bias}, std::move(attrs));
 }
 
 Value rope(Value x, const RopeOptions& options) {

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "graph/op.h"
 #include "ops/arrange.h"
+#include "ops/attention.h"
 #include "ops/batch_norm.h"
 #include "ops/concat.h"
 #include "ops/conv.h"
@@ -34,7 +35,7 @@ const std::vector<const OpDef*>& all_ops() {
         &kReduceSum, &kReduceMean,      &kReduceMax,   &kReduceMin,   &kArgmax,     &kSoftmax,      &kRepack,
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
-        &kRanks,     &kPlace,           &kLogSoftmax,  &kLayerNorm,   &kRmsNorm,    &kRows,
+        &kRanks,     &kPlace,           &kAttention, &kLogSoftmax,  &kLayerNorm,   &kRmsNorm,    &kRows,
     };
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

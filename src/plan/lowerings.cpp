@@ -1,10 +1,13 @@
 // One line for every op that reaches the planner.
 #include "plan/lowerings.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "core/error.h"
+#include "graph/rewriter.h"
 #include "ops/arrange.h"
+#include "ops/attention.h"
 #include "ops/concat.h"
 #include "ops/conv.h"
 #include "ops/expand.h"
@@ -40,6 +43,7 @@ const LoweringEntry kLowerings[] = {
     {&kReduceProd, lower_reduce_prod},
     {&kArgmax, lower_argmax},
     {&kArrange, lower_arrange},
+    {&kAttention, lower_attention, nullptr, suits_attention},
     {&kMatmul, lower_matmul},
     {&kGather, lower_gather},
     {&kUpdateSlice, lower_update_slice},
@@ -53,20 +57,51 @@ const LoweringEntry kLowerings[] = {
     {&kNormApply, lower_norm_apply},
 };
 
-}  // namespace
-
-const LoweringEntry& lowering_of(const Node& node) {
+const LoweringEntry* find_lowering(const OpDef& def) {
   static const LoweringEntry elementwise{nullptr, lower_elementwise};
   static const std::unordered_map<const OpDef*, const LoweringEntry*> table = [] {
     std::unordered_map<const OpDef*, const LoweringEntry*> map;
     for (const LoweringEntry& entry : kLowerings) map.emplace(entry.op, &entry);
     return map;
   }();
-  const OpDef& def = op(node.op);
   const auto found = table.find(&def);
-  if (found != table.end()) return *found->second;
-  if (def.elementwise || def.body_only) return elementwise;
+  if (found != table.end()) return found->second;
+  return def.elementwise || def.body_only ? &elementwise : nullptr;
+}
+
+}  // namespace
+
+const LoweringEntry& lowering_of(const Node& node) {
+  if (const LoweringEntry* entry = find_lowering(op(node.op))) return *entry;
   fail(ErrorCode::InvalidGraph, node.op, "reached the planner; run the passes first");
+}
+
+Graph fit(const Graph& graph, const Target& target, const PlanOptions& options) {
+  const auto suits = [&](const Graph& g, const Node& node) {
+    const LoweringEntry* entry = find_lowering(op(node.op));
+    return entry && (!entry->suits || entry->suits(g, node, target, options));
+  };
+  Graph current = graph;
+  const auto next = [&](bool of_kernels) {
+    return std::any_of(current.nodes().begin(), current.nodes().end(), [&](const Node& node) {
+      const OpDef& def = op(node.op);
+      return def.decompose && (def.has_kernel || !of_kernels) && !suits(current, node);
+    });
+  };
+  // What ops become may be composite again.
+  for (bool more = next(true); more; more = next(false)) {
+    Rewriter rewrite(current);
+    for (const Node& node : current.nodes()) {
+      if (!op(node.op).decompose || suits(current, node)) {
+        rewrite.copy(node);
+        continue;
+      }
+      const std::vector<ValueId> values = op(node.op).decompose(rewrite.graph(), rewrite.mapped(node));
+      for (size_t i = 0; i < node.outputs.size(); ++i) rewrite.replace(node.outputs[i], values.at(i));
+    }
+    current = rewrite.finish("fit");
+  }
+  return current;
 }
 
 void lower_alias(Lowering& lowering, const Node& node) {

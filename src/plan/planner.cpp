@@ -67,7 +67,7 @@ PlanOptions software_options() {
 }
 
 Plan make_plan(const Graph& given, const Target& target, const PlanOptions& options) {
-  const Graph graph = arrange_weights(given, target, options);
+  const Graph graph = arrange_weights(fit(given, target, options), target, options);
   Lowering lowering(graph, target, options);
   Ports ports(lowering);
   ports.lay_sources();

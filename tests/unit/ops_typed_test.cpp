@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "graph/op.h"
-#include "gyrus/ops.h"
+#include "gyrus/nn.h"
 
 namespace gyrus::test {
 namespace {
@@ -130,6 +130,8 @@ Graph every_op() {
   for (const Value v : {softmax(m, 1), log_softmax(m, 1), layer_norm(m, r, r), rms_norm(m, r)})
     EXPECT_EQ(v.shape(), m.shape());
   EXPECT_EQ(matmul(m, m, {.transpose_b = true}).shape(), (Shape{3, 3}));
+  const Value h = g.input("h", DType::F32, {1, 2, 3, 4});
+  EXPECT_EQ(attention(h, h, h).shape(), h.shape());
   const Value w = g.parameter("w", Tensor(DType::F32, {4, 2, 3, 3, 3}));
   EXPECT_EQ(conv(x, w, {.bias = c, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .pads = {1, 1, 1, 1, 1, 1}, .groups = 2})
                 .shape(),

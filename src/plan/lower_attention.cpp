@@ -1,0 +1,183 @@
+#include <algorithm>
+
+#include "core/error.h"
+#include "ops/attention.h"
+#include "ops/common.h"
+#include "plan/lowering.h"
+
+namespace gyrus {
+namespace {
+
+// How a workgroup cuts its work: queries and keys of a tile, depth and values held at a time.
+struct AttentionTile {
+  uint32_t rows, columns, deep, held;
+  uint32_t lanes() const { return rows / 4 * (columns / 4); }
+  uint32_t across() const { return columns / 4; }
+  // vec4 of the values that a thread makes.
+  uint32_t wide(int64_t value_depth) const {
+    return static_cast<uint32_t>(ceil_div(ceil_div(value_depth, 4), across()));
+  }
+  uint64_t bytes(int64_t value_depth) const {
+    const uint64_t units = uint64_t{deep} * rows + uint64_t{deep} * (columns + 1) + uint64_t{columns} * (rows / 4 + 1) +
+                           uint64_t{rows / 4} * (across() + 1) + uint64_t{held} * across() * wide(value_depth);
+    return 16 * units;
+  }
+};
+
+// The largest first.
+constexpr AttentionTile kTiles[] = {{64, 64, 8, 16}, {32, 32, 4, 8}, {16, 16, 2, 4}, {16, 16, 1, 1}, {8, 8, 1, 1}};
+constexpr uint32_t kMostWide = 8;
+
+const AttentionTile* tile_for(const AttentionAttrs& a, const Target& target) {
+  for (const AttentionTile& tile : kTiles)
+    if (workgroup_size(target.limits, tile.lanes()) == tile.lanes() && tile.wide(a.value_depth) <= kMostWide &&
+        tile.bytes(a.value_depth) <= target.limits.max_compute_workgroup_storage_size)
+      return &tile;
+  return nullptr;
+}
+
+AttentionAttrs attrs_of(const Graph& graph, const Node& node) {
+  return attention_attrs(node, graph.type(node.inputs[0]).shape, graph.type(node.inputs[1]).shape,
+                         graph.type(node.inputs[2]).shape);
+}
+
+class AttentionEmitter {
+ public:
+  AttentionEmitter(Lowering& lowering, const Node& node)
+      : lowering_(lowering),
+        node_(node),
+        a_(attrs_of(lowering.graph(), node)),
+        tile_(*tile_for(a_, lowering.target())),
+        label_(label_of(node)) {}
+
+  void run() {
+    q_ = heads_of(0, a_.heads, a_.queries, a_.depth);
+    k_ = heads_of(1, a_.kv_heads, a_.keys, a_.depth);
+    v_ = heads_of(2, a_.kv_heads, a_.keys, a_.value_depth);
+    const StoragePtr out = lowering_.make_scratch(head_type(a_.heads, a_.queries * a_.value_depth), label_);
+    lowering_.set_storage(node_.outputs[0], out);
+    out_ = quad_view(*out);
+    const int64_t all = a_.batch * a_.heads;
+    if (fits(0, all)) return emit(0, all);
+    for (int64_t head = 0; head < all; ++head) emit(head, 1);
+  }
+
+ private:
+  // Cuts never split a plane, so that a head never lies in two buffers.
+  TensorType head_type(int64_t heads, int64_t elements) const {
+    return {DType::F32, {1, 1, a_.batch * heads, elements}, Layout::Plain};
+  }
+
+  Storage heads_of(size_t i, int64_t heads, int64_t length, int64_t depth) {
+    const StoragePtr in = lowering_.storage(node_.inputs[i]);
+    const auto elements = static_cast<uint64_t>(length * depth);
+    const bool whole = std::all_of(in->chunks.begin(), in->chunks.end(), [&](const Chunk& chunk) {
+      return chunk.first % elements == 0 && chunk.byte_offset % 16 == 0;
+    });
+    if (whole) return quad_view(*in);
+    const StoragePtr copy = lowering_.make_scratch(head_type(heads, length * depth), label_);
+    lowering_.builder().copy(*in, *copy);
+    return quad_view(*copy);
+  }
+
+  // The units of some heads of the queries, and of the heads of keys or values that they read.
+  UnitRange query_units(int64_t first, int64_t count, int64_t depth) const {
+    const auto head = static_cast<uint64_t>(a_.queries * depth / 4);
+    return {static_cast<uint64_t>(first) * head, static_cast<uint64_t>(count) * head};
+  }
+  UnitRange key_units(int64_t first, int64_t count, int64_t depth) const {
+    const auto read = [this](int64_t head) {
+      return head / a_.heads * a_.kv_heads + head % a_.heads * a_.kv_heads / a_.heads;
+    };
+    const auto head = static_cast<uint64_t>(a_.keys * depth / 4);
+    const int64_t begin = read(first), end = read(first + count - 1) + 1;
+    return {static_cast<uint64_t>(begin) * head, static_cast<uint64_t>(end - begin) * head};
+  }
+
+  bool fits(int64_t first, int64_t count) const {
+    const auto in = [this](const Storage& storage, const UnitRange& units) {
+      return fits_window(storage, units.first, units.count, lowering_.limits());
+    };
+    return in(q_, query_units(first, count, a_.depth)) && in(k_, key_units(first, count, a_.depth)) &&
+           in(v_, key_units(first, count, a_.value_depth)) && in(out_, query_units(first, count, a_.value_depth));
+  }
+
+  // An operand that broadcasts to the scores.
+  void add_spread(Kernel& k, size_t input, const std::string& name) {
+    const StoragePtr storage = lowering_.storage(node_.inputs[input]);
+    k.read(name, *storage);
+    const std::vector<int64_t> strides =
+        broadcast_strides(lowering_.graph().type(node_.inputs[input]).shape, {a_.batch, a_.heads, a_.queries, a_.keys});
+    k.param(name + "_batch", strides[0]).param(name + "_head", strides[1]);
+    k.param(name + "_query", strides[2]).param(name + "_key", strides[3]);
+    if (name == "mask") k.text("mask_element", element_text(*storage, "mask", "element"));
+  }
+
+  void emit(int64_t first, int64_t count) {
+    const auto bound = [this](const Storage& storage, const UnitRange& units) {
+      return window(storage, units.first, units.count, lowering_.limits());
+    };
+    const bool mask = has_operand(node_, 3), bias = has_operand(node_, 4);
+    Kernel k(lowering_, "attention", label_);
+    k.workgroup(tile_.lanes());
+    k.read("q", q_, bound(q_, query_units(first, count, a_.depth)));
+    k.read("k", k_, bound(k_, key_units(first, count, a_.depth)));
+    k.read("v", v_, bound(v_, key_units(first, count, a_.value_depth)));
+    if (mask) add_spread(k, 3, "mask");
+    if (bias) add_spread(k, 4, "bias");
+    k.write("result", out_, bound(out_, query_units(first, count, a_.value_depth)));
+    k.checks_stored();
+    k.param("first_head", first).param("heads", count).param("all_heads", a_.heads).param("kv_heads", a_.kv_heads);
+    k.param("queries", a_.queries).param("keys", a_.keys).param("depth", a_.depth / 4);
+    k.param("value_depth", a_.value_depth / 4).param("window", a_.window);
+    k.param("scale", static_cast<float>(a_.scale)).param("softcap", static_cast<float>(a_.softcap));
+    const uint32_t wide = tile_.wide(a_.value_depth);
+    k.constant("rows", tile_.rows).constant("columns", tile_.columns).constant("deep", tile_.deep);
+    k.constant("held", tile_.held).constant("wide", wide).constant("four", 4).text("T", "vec4<f32>");
+    k.flag("causal", a_.causal).flag("window", a_.window > 0).flag("softcap", a_.softcap > 0);
+    k.flag("mask", mask).flag("bias", bias).text("store", k.stored(out_, "y"));
+    k.shared("qs", wgsl::vec4f, uint64_t{tile_.deep} * tile_.rows);
+    k.shared("ks", wgsl::vec4f, uint64_t{tile_.deep} * (tile_.columns + 1));
+    k.shared("ps", wgsl::vec4f, uint64_t{tile_.columns} * (tile_.rows / 4 + 1));
+    k.shared("best", wgsl::vec4f, uint64_t{tile_.rows / 4} * (tile_.across() + 1));
+    k.shared("vs", wgsl::vec4f, uint64_t{tile_.held} * tile_.across() * wide);
+    const auto tiles = static_cast<uint64_t>(ceil_div(a_.queries, tile_.rows));
+    const double share = static_cast<double>(count) / static_cast<double>(a_.batch * a_.heads);
+    const double pairs = static_cast<double>(a_.batch * a_.heads * a_.queries) * static_cast<double>(a_.keys);
+    const double rows = static_cast<double>(a_.batch * (a_.heads * a_.queries + a_.kv_heads * a_.keys));
+    k.dispatch(static_cast<uint64_t>(count) * tiles,
+               {2 * share * pairs * static_cast<double>(a_.depth + a_.value_depth),
+                4 * share * rows * static_cast<double>(a_.depth + a_.value_depth)});
+  }
+
+  Lowering& lowering_;
+  const Node& node_;
+  AttentionAttrs a_;
+  AttentionTile tile_;
+  std::string label_;
+  Storage q_, k_, v_, out_;
+};
+
+}  // namespace
+
+bool suits_attention(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options) {
+  const AttentionAttrs a = attrs_of(graph, node);
+  const Limits& limits = target.limits;
+  if (a.depth % 4 != 0 || a.value_depth % 4 != 0 || a.depth == 0 || a.value_depth == 0) return false;
+  if (a.queries == 0 || a.keys == 0 || a.batch * a.heads == 0 || !tile_for(a, target)) return false;
+  uint32_t bindings = 4 + (options.check_finite ? 1 : 0);
+  const auto most = std::min(limits.max_storage_buffer_binding_size, limits.max_buffer_size);
+  for (size_t i = 3; i < 5; ++i) {
+    if (!has_operand(node, i)) continue;
+    ++bindings;
+    const TensorType& type = graph.type(node.inputs[i]);
+    const auto bytes = static_cast<uint64_t>(element_count(type.shape)) * byte_size(type.dtype);
+    if (bytes + 512 > most) return false;
+  }
+  const auto head = static_cast<uint64_t>(std::max(a.queries, a.keys) * std::max(a.depth, a.value_depth)) * 4;
+  return bindings <= limits.max_storage_buffers_per_shader_stage && head + 512 <= most;
+}
+
+void lower_attention(Lowering& lowering, const Node& node) { AttentionEmitter(lowering, node).run(); }
+
+}  // namespace gyrus
