@@ -142,6 +142,24 @@ void add_matmul(std::vector<Case>& cases, int64_t size) {
                    }});
 }
 
+// Rows as transformers have them.
+void add_rows(std::vector<Case>& cases, int64_t rows, int64_t extent) {
+  for (const std::string op : {"softmax", "log_softmax", "layer_norm", "rms_norm"})
+    cases.push_back(
+        {op, cat(rows, " x ", extent), [=] {
+           return plain({rows, extent}, [=](Graph& g, ValueId x) { return g.add(op, {x}, {{"axis", int64_t{-1}}}); });
+         }});
+}
+
+void add_attention(std::vector<Case>& cases, int64_t heads, int64_t length, int64_t depth) {
+  for (const int64_t causal : {0, 1})
+    cases.push_back({causal ? "attention causal" : "attention", cat(heads, " x ", length, " x ", depth), [=] {
+                       return plain({1, heads, length, depth}, [=](Graph& g, ValueId x) {
+                         return g.add("attention", {x, x, x}, {{"causal", causal}});
+                       });
+                     }});
+}
+
 Tensor ramp(const Shape& shape) {
   Tensor t(DType::F32, shape);
   for (int64_t i = 0; i < t.size(); ++i) t.as<float>()[i] = static_cast<float>(i % 101) * 0.01f;
@@ -160,6 +178,8 @@ int main(int argc, char** argv) try {
   add_norm(cases, size);
   add_plain(cases, size);
   for (int64_t side : {int64_t{1024}, int64_t{4096}}) add_matmul(cases, software ? side / 8 : side);
+  add_rows(cases, software ? 256 : 8192, software ? 512 : 4096);
+  add_attention(cases, software ? 2 : 16, software ? 256 : 4096, 64);
   WarmUp warm_up(device);
   Executor fma(device, fma_plan(software));
   Executor copy(device, copy_plan(software));
@@ -167,7 +187,7 @@ int main(int argc, char** argv) try {
   const double peak_bytes = measure(warm_up, copy, {}, {}).gbytes();
   std::printf("%s, %ld^3; measured peaks: %.0f GFLOP/s, %.0f GB/s\n", device.adapter().name.c_str(),
               static_cast<long>(size), peak_flops, peak_bytes);
-  std::printf("%-14s %-24s %10s %10s %7s %10s %7s\n", "op", "", "ms", "GFLOP/s", "%", "GB/s", "%");
+  std::printf("%-16s %-24s %10s %10s %7s %10s %7s\n", "op", "", "ms", "GFLOP/s", "%", "GB/s", "%");
   nlohmann::json report = report_of(device);
   report["size"] = size;
   report["peak_gflops"] = peak_flops;
@@ -177,7 +197,7 @@ int main(int argc, char** argv) try {
     const Shape shape = graph.type(graph.inputs()[0].value).shape;
     Executor executor(device, make_plan(graph, device.adapter().limits, plan_options(device)));
     const Rates r = measure(warm_up, executor, {{"x", ramp(shape)}}, {kSpread, kGather});
-    std::printf("%-14s %-24s %10.3f %10.1f %7.1f %10.1f %7.1f\n", c.op.c_str(), c.name.c_str(), r.ms, r.gflops(),
+    std::printf("%-16s %-24s %10.3f %10.1f %7.1f %10.1f %7.1f\n", c.op.c_str(), c.name.c_str(), r.ms, r.gflops(),
                 100 * r.gflops() / peak_flops, r.gbytes(), 100 * r.gbytes() / peak_bytes);
     std::fflush(stdout);
     report["results"].push_back({{"op", c.op},

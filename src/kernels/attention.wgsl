@@ -1,15 +1,21 @@
 // attention.wgsl: result[h][i] = Σ_j p_ij v[j], p = softmax over the keys j of scale q_i·k_j. One workgroup makes {{rows}}
 // queries of one head and goes over the keys in tiles of {{columns}}, with a running maximum and sum (the scores of a tile
-// never leave the workgroup). q and k come in parts of {{deep}} vec4, v in parts of {{held}} keys. A thread has 4 queries ×
-// 4 keys of a tile of scores, then 4 queries × {{wide}} vec4 of the result.
+// never leave the workgroup). The queries are held all the time, four to a vec4; k comes in parts of {{deep}} vec4, v in
+// parts of {{held}} keys. A thread has {{quads}} quads of queries × {{keys}} keys of a tile of scores, then as many queries ×
+// {{wide}} vec4 of the result.
 {{>elementwise}}
 {{head}}
 const kRows = {{rows}}u;
 const kColumns = {{columns}}u;
-const kAcross = {{columns}}u / 4u;  // threads that share four queries
+const kAcross = {{across}}u;  // threads that share queries
+const kQuads = {{rows}}u / 4u;
 const kDeep = {{deep}}u;
 const kHeld = {{held}}u;
 const kWide = {{wide}}u;
+
+fn query_unit(row: u32, base: u32, unit: u32, count: u32) -> vec4<f32> {
+  return select(vec4<f32>(0.0), q[(base + min(row, count - 1u)) * P.depth + unit + P.q_shift], row < count);
+}
 
 {{main}}
   let group = group_index(wid, nwg);
@@ -20,8 +26,7 @@ const kWide = {{wide}}u;
   let shared_head = batch * P.kv_heads + head % P.all_heads * P.kv_heads / P.all_heads;
   let first = group % tiles * kRows;
   let across = lane % kAcross;
-  let down = lane / kAcross;
-  let query = first + down * 4u;
+  let down = lane / kAcross * {{quads}}u;  // quad of queries
   let q_base = head * P.queries;
   let k_base = shared_head * P.keys;
   // Keys that a query of this tile may see.
@@ -35,28 +40,31 @@ const kWide = {{wide}}u;
   key_end = min(key_end, u32(clamp(i32(first + kRows) + back + i32(P.window), 0, i32(P.keys))));
   key_begin = u32(max(i32(first) + back - i32(P.window), 0)) / kColumns * kColumns;
 {{/window}}
-  var most = vec4<f32>(-3.4028234663852886e38);
-  var sum = vec4<f32>(0.0);
+  for (var e = lane; e < kQuads * P.depth; e += {{wg}}u) {
+    let row = first + e % kQuads * 4u;
+    let unit = e / kQuads;
+    let a = query_unit(row, q_base, unit, P.queries);
+    let b = query_unit(row + 1u, q_base, unit, P.queries);
+    let c = query_unit(row + 2u, q_base, unit, P.queries);
+    let d = query_unit(row + 3u, q_base, unit, P.queries);
+    let at = unit * 4u * kQuads + e % kQuads;
+{{@m=four}}
+    qs[at + {{m}}u * kQuads] = vec4<f32>(a[{{m}}], b[{{m}}], c[{{m}}], d[{{m}}]);
+{{/m}}
+  }
+{{@a=quads}}
+  var most{{a}} = vec4<f32>(-3.4028234663852886e38);
+  var sum{{a}} = vec4<f32>(0.0);
 {{@n=wide}}{{@r=four}}
-  var o{{r}}_{{n}} = vec4<f32>(0.0);
-{{/r}}{{/n}}
+  var o{{a}}_{{r}}_{{n}} = vec4<f32>(0.0);
+{{/r}}{{/n}}{{/a}}
   for (var tile = key_begin; tile < key_end; tile += kColumns) {
-    // s_j holds the scores of four queries for key tile + across + j * kAcross.
-{{@j=four}}
-    var s{{j}} = vec4<f32>(0.0);
-    var seen{{j}} = vec4<f32>(0.0);  // 1 where the key is seen
-{{/j}}
+    // s_j_a holds the scores of quad a of the queries for key tile + across + j * kAcross.
+{{@j=keys}}{{@a=quads}}
+    var s{{j}}_{{a}} = vec4<f32>(0.0);
+{{/a}}{{/j}}
     for (var d = 0u; d < P.depth; d += kDeep) {
       workgroupBarrier();
-      for (var e = lane; e < kRows * kDeep; e += {{wg}}u) {
-        let row = first + e / kDeep;
-        let unit = d + e % kDeep;
-        var value = vec4<f32>(0.0);
-        if (row < P.queries && unit < P.depth) {
-          value = q[(q_base + row) * P.depth + unit + P.q_shift];
-        }
-        qs[e % kDeep * kRows + e / kDeep] = value;
-      }
       for (var e = lane; e < kColumns * kDeep; e += {{wg}}u) {
         let row = tile + e / kDeep;
         let unit = d + e % kDeep;
@@ -64,64 +72,72 @@ const kWide = {{wide}}u;
         if (row < P.keys && unit < P.depth) {
           value = k[(k_base + row) * P.depth + unit + P.k_shift];
         }
-        ks[e % kDeep * (kColumns + 1u) + e / kDeep] = value;
+        pool[e % kDeep * (kColumns + 1u) + e / kDeep] = value;
       }
       workgroupBarrier();
-      for (var c = 0u; c < kDeep; c++) {
-{{@r=four}}
-        let q{{r}} = qs[c * kRows + down * 4u + {{r}}u];
-{{/r}}{{@j=four}}
-        let k{{j}} = ks[c * (kColumns + 1u) + across + {{j}}u * kAcross];
-        s{{j}} += vec4<f32>(dot(q0, k{{j}}), dot(q1, k{{j}}), dot(q2, k{{j}}), dot(q3, k{{j}}));
-{{/j}}
+      let units = min(kDeep, P.depth - d);
+      for (var c = 0u; c < units; c++) {
+        let at = (d + c) * 4u * kQuads + down;
+{{@j=keys}}
+        let k{{j}} = pool[c * (kColumns + 1u) + across + {{j}}u * kAcross];
+{{/j}}{{@m=four}}{{@a=quads}}
+        let q{{m}}_{{a}} = qs[at + {{m}}u * kQuads + {{a}}u];
+{{@j=keys}}
+        s{{j}}_{{a}} = fma(q{{m}}_{{a}}, vec4<f32>(k{{j}}[{{m}}]), s{{j}}_{{a}});
+{{/j}}{{/a}}{{/m}}
       }
     }
-{{@j=four}}
-    {
-      let key = tile + across + {{j}}u * kAcross;
-      s{{j}} = s{{j}} * bitcast<f32>(P.scale);
+{{@j=keys}}
+    let key{{j}} = tile + across + {{j}}u * kAcross;
+{{@a=quads}}
+    var seen{{j}}_{{a}} = vec4<f32>(select(0.0, 1.0, key{{j}} < P.keys));
+    s{{j}}_{{a}} = s{{j}}_{{a}} * bitcast<f32>(P.scale);
 {{#softcap}}
-      s{{j}} = act_tanh(s{{j}} * (1.0 / bitcast<f32>(P.softcap))) * bitcast<f32>(P.softcap);
+    s{{j}}_{{a}} = act_tanh(s{{j}}_{{a}} * (1.0 / bitcast<f32>(P.softcap))) * bitcast<f32>(P.softcap);
 {{/softcap}}
-{{@r=four}}
-      {
-        let at = min(query + {{r}}u, P.queries - 1u);
-        let last = min(key, P.keys - 1u);
-        var seen = key < P.keys;
+{{#picky}}{{@r=four}}
+    {
+      let at = min(first + (down + {{a}}u) * 4u + {{r}}u, P.queries - 1u);
+      let last = min(key{{j}}, P.keys - 1u);
+      var seen = key{{j}} < P.keys;
 {{#causal}}
-        seen = seen && i32(key) <= i32(at) + back;
+      seen = seen && i32(key{{j}}) <= i32(at) + back;
 {{/causal}}{{#window}}
-        seen = seen && abs(i32(key) - i32(at) - back) < i32(P.window);
+      seen = seen && abs(i32(key{{j}}) - i32(at) - back) < i32(P.window);
 {{/window}}{{#bias}}
-        s{{j}}[{{r}}] += bias[batch * P.bias_batch + head % P.all_heads * P.bias_head + at * P.bias_query + last * P.bias_key + P.bias_shift];
+      s{{j}}_{{a}}[{{r}}] += bias[batch * P.bias_batch + head % P.all_heads * P.bias_head + at * P.bias_query + last * P.bias_key + P.bias_shift];
 {{/bias}}{{#mask}}
-        let element = batch * P.mask_batch + head % P.all_heads * P.mask_head + at * P.mask_query + last * P.mask_key + P.mask_shift;
-        seen = seen && {{mask_element}} != 0u;
+      let element = batch * P.mask_batch + head % P.all_heads * P.mask_head + at * P.mask_query + last * P.mask_key + P.mask_shift;
+      seen = seen && {{mask_element}} != 0u;
 {{/mask}}
-        s{{j}}[{{r}}] = select(-3.4028234663852886e38, s{{j}}[{{r}}], seen);
-        seen{{j}}[{{r}}] = select(0.0, 1.0, seen);
-      }
-{{/r}}
+      seen{{j}}_{{a}}[{{r}}] = select(0.0, 1.0, seen);
     }
+{{/r}}{{/picky}}
+    s{{j}}_{{a}} = select(vec4<f32>(-3.4028234663852886e38), s{{j}}_{{a}}, seen{{j}}_{{a}} > vec4<f32>(0.0));
+{{/a}}{{/j}}
+{{@a=quads}}
+    var highest{{a}} = s0_{{a}};
+{{@j=keys}}
+    highest{{a}} = max(highest{{a}}, s{{j}}_{{a}});
 {{/j}}
-    var highest = max(max(s0, s1), max(s2, s3));
+    best[(down + {{a}}u) * (kAcross + 1u) + across] = highest{{a}};
+{{/a}}
     workgroupBarrier();
-    best[down * (kAcross + 1u) + across] = highest;
-    workgroupBarrier();
+{{@a=quads}}
     for (var i = 0u; i < kAcross; i++) {
-      highest = max(highest, best[down * (kAcross + 1u) + i]);
+      highest{{a}} = max(highest{{a}}, best[(down + {{a}}u) * (kAcross + 1u) + i]);
     }
-    highest = max(highest, most);
-    let faded = exp(most - highest);
-    most = highest;
-    sum *= faded;
-{{@j=four}}
-    let p{{j}} = exp(s{{j}} - most) * seen{{j}};
-    sum += p{{j}};
-    ps[(across + {{j}}u * kAcross) * (kRows / 4u + 1u) + down] = p{{j}};
+    highest{{a}} = max(highest{{a}}, most{{a}});
+    let faded{{a}} = exp(most{{a}} - highest{{a}});
+    most{{a}} = highest{{a}};
+    sum{{a}} *= faded{{a}};
+{{@j=keys}}
+    let p{{j}}_{{a}} = exp(s{{j}}_{{a}} - most{{a}}) * seen{{j}}_{{a}};
+    sum{{a}} += p{{j}}_{{a}};
+    ps[(across + {{j}}u * kAcross) * (kQuads + 1u) + down + {{a}}u] = p{{j}}_{{a}};
 {{/j}}{{@n=wide}}{{@r=four}}
-    o{{r}}_{{n}} *= faded[{{r}}];
-{{/r}}{{/n}}
+    o{{a}}_{{r}}_{{n}} *= faded{{a}}[{{r}}];
+{{/r}}{{/n}}{{/a}}
     for (var held = 0u; held < kColumns; held += kHeld) {
       workgroupBarrier();
       for (var e = lane; e < kHeld * kAcross * kWide; e += {{wg}}u) {
@@ -131,34 +147,38 @@ const kWide = {{wide}}u;
         if (row < P.keys && unit < P.value_depth) {
           value = v[(k_base + row) * P.value_depth + unit + P.v_shift];
         }
-        vs[e] = value;
+        pool[e] = value;
       }
       workgroupBarrier();
       for (var i = 0u; i < kHeld; i++) {
-        let p = ps[(held + i) * (kRows / 4u + 1u) + down];
 {{@n=wide}}
-        let v{{n}} = vs[i * kAcross * kWide + across + {{n}}u * kAcross];
-{{@r=four}}
-        o{{r}}_{{n}} = fma(vec4<f32>(p[{{r}}]), v{{n}}, o{{r}}_{{n}});
-{{/r}}{{/n}}
+        let v{{n}} = pool[i * kAcross * kWide + across + {{n}}u * kAcross];
+{{/n}}{{@a=quads}}
+        let p{{a}} = ps[(held + i) * (kQuads + 1u) + down + {{a}}u];
+{{@n=wide}}{{@r=four}}
+        o{{a}}_{{r}}_{{n}} = fma(vec4<f32>(p{{a}}[{{r}}]), v{{n}}, o{{a}}_{{r}}_{{n}});
+{{/r}}{{/n}}{{/a}}
       }
     }
   }
   workgroupBarrier();
-  best[down * (kAcross + 1u) + across] = sum;
+{{@a=quads}}
+  best[(down + {{a}}u) * (kAcross + 1u) + across] = sum{{a}};
+{{/a}}
   workgroupBarrier();
-  var total = vec4<f32>(0.0);
-  for (var i = 0u; i < kAcross; i++) {
-    total += best[down * (kAcross + 1u) + i];
-  }
   if (!inside) {
     return;
   }
-{{@n=wide}}{{@r=four}}
-  if (query + {{r}}u < P.queries && across + {{n}}u * kAcross < P.value_depth) {
-    // A query that sees no key has no sum.
-    let y = select(vec4<f32>(0.0), o{{r}}_{{n}} / total[{{r}}], total[{{r}}] > 0.0);
-    result[(q_base + query + {{r}}u) * P.value_depth + across + {{n}}u * kAcross + P.result_shift] = {{store}};
+{{@a=quads}}
+  var total{{a}} = vec4<f32>(0.0);
+  for (var i = 0u; i < kAcross; i++) {
+    total{{a}} += best[(down + {{a}}u) * (kAcross + 1u) + i];
   }
-{{/r}}{{/n}}
+{{@n=wide}}{{@r=four}}
+  if (first + (down + {{a}}u) * 4u + {{r}}u < P.queries && across + {{n}}u * kAcross < P.value_depth) {
+    // A query that sees no key has no sum.
+    let y = select(vec4<f32>(0.0), o{{a}}_{{r}}_{{n}} / total{{a}}[{{r}}], total{{a}}[{{r}}] > 0.0);
+    result[(q_base + first + (down + {{a}}u) * 4u + {{r}}u) * P.value_depth + across + {{n}}u * kAcross + P.result_shift] = {{store}};
+  }
+{{/r}}{{/n}}{{/a}}
 }

@@ -8,30 +8,35 @@
 namespace gyrus {
 namespace {
 
-// How a workgroup cuts its work: queries and keys of a tile, depth and values held at a time.
+// How a workgroup cuts its work: queries and keys of a tile, quads of queries and keys of a thread, depth and values
+// held at a time.
 struct AttentionTile {
-  uint32_t rows, columns, deep, held;
-  uint32_t lanes() const { return rows / 4 * (columns / 4); }
-  uint32_t across() const { return columns / 4; }
+  uint32_t rows, columns, quads, keys, deep, held;
+  uint32_t across() const { return columns / keys; }
+  uint32_t lanes() const { return rows / 4 / quads * across(); }
   // vec4 of the values that a thread makes.
-  uint32_t wide(int64_t value_depth) const {
-    return static_cast<uint32_t>(ceil_div(ceil_div(value_depth, 4), across()));
+  uint32_t wide(const AttentionAttrs& a) const {
+    return static_cast<uint32_t>(ceil_div(ceil_div(a.value_depth, 4), across()));
   }
-  uint64_t bytes(int64_t value_depth) const {
-    const uint64_t units = uint64_t{deep} * rows + uint64_t{deep} * (columns + 1) + uint64_t{columns} * (rows / 4 + 1) +
-                           uint64_t{rows / 4} * (across() + 1) + uint64_t{held} * across() * wide(value_depth);
-    return 16 * units;
+  // vec4 of workgroup memory.
+  uint64_t queries(const AttentionAttrs& a) const { return static_cast<uint64_t>(a.depth) * (rows / 4); }
+  uint64_t pool(const AttentionAttrs& a) const {
+    return std::max<uint64_t>(uint64_t{deep} * (columns + 1), uint64_t{held} * across() * wide(a));
   }
+  uint64_t parts() const { return uint64_t{columns} * (rows / 4 + 1); }
+  uint64_t best() const { return uint64_t{rows / 4} * (across() + 1); }
+  uint64_t bytes(const AttentionAttrs& a) const { return 16 * (queries(a) + pool(a) + parts() + best()); }
 };
 
 // The largest first.
-constexpr AttentionTile kTiles[] = {{64, 64, 8, 16}, {32, 32, 4, 8}, {16, 16, 2, 4}, {16, 16, 1, 1}, {8, 8, 1, 1}};
+constexpr AttentionTile kTiles[] = {{64, 64, 2, 8, 8, 16}, {64, 32, 2, 4, 8, 16}, {32, 32, 1, 4, 4, 8},
+                                    {16, 16, 1, 4, 2, 4},  {8, 8, 1, 4, 1, 1},    {4, 4, 1, 4, 1, 1}};
 constexpr uint32_t kMostWide = 8;
 
 const AttentionTile* tile_for(const AttentionAttrs& a, const Target& target) {
   for (const AttentionTile& tile : kTiles)
-    if (workgroup_size(target.limits, tile.lanes()) == tile.lanes() && tile.wide(a.value_depth) <= kMostWide &&
-        tile.bytes(a.value_depth) <= target.limits.max_compute_workgroup_storage_size)
+    if (workgroup_size(target.limits, tile.lanes()) == tile.lanes() && tile.wide(a) * tile.quads <= kMostWide &&
+        tile.bytes(a) <= target.limits.max_compute_workgroup_storage_size)
       return &tile;
   return nullptr;
 }
@@ -131,16 +136,14 @@ class AttentionEmitter {
     k.param("queries", a_.queries).param("keys", a_.keys).param("depth", a_.depth / 4);
     k.param("value_depth", a_.value_depth / 4).param("window", a_.window);
     k.param("scale", static_cast<float>(a_.scale)).param("softcap", static_cast<float>(a_.softcap));
-    const uint32_t wide = tile_.wide(a_.value_depth);
-    k.constant("rows", tile_.rows).constant("columns", tile_.columns).constant("deep", tile_.deep);
-    k.constant("held", tile_.held).constant("wide", wide).constant("four", 4).text("T", "vec4<f32>");
+    k.constant("rows", tile_.rows).constant("columns", tile_.columns).constant("across", tile_.across());
+    k.constant("quads", tile_.quads).constant("keys", tile_.keys).constant("deep", tile_.deep);
+    k.constant("held", tile_.held).constant("wide", tile_.wide(a_)).constant("four", 4).text("T", "vec4<f32>");
     k.flag("causal", a_.causal).flag("window", a_.window > 0).flag("softcap", a_.softcap > 0);
+    k.flag("picky", a_.causal || a_.window > 0 || mask || bias);
     k.flag("mask", mask).flag("bias", bias).text("store", k.stored(out_, "y"));
-    k.shared("qs", wgsl::vec4f, uint64_t{tile_.deep} * tile_.rows);
-    k.shared("ks", wgsl::vec4f, uint64_t{tile_.deep} * (tile_.columns + 1));
-    k.shared("ps", wgsl::vec4f, uint64_t{tile_.columns} * (tile_.rows / 4 + 1));
-    k.shared("best", wgsl::vec4f, uint64_t{tile_.rows / 4} * (tile_.across() + 1));
-    k.shared("vs", wgsl::vec4f, uint64_t{tile_.held} * tile_.across() * wide);
+    k.shared("qs", wgsl::vec4f, tile_.queries(a_)).shared("pool", wgsl::vec4f, tile_.pool(a_));
+    k.shared("ps", wgsl::vec4f, tile_.parts()).shared("best", wgsl::vec4f, tile_.best());
     const auto tiles = static_cast<uint64_t>(ceil_div(a_.queries, tile_.rows));
     const double share = static_cast<double>(count) / static_cast<double>(a_.batch * a_.heads);
     const double pairs = static_cast<double>(a_.batch * a_.heads * a_.queries) * static_cast<double>(a_.keys);

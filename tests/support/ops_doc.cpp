@@ -54,8 +54,9 @@ std::set<std::string> parts_of(const Graph& graph, const Node& node) {
   Graph single;
   Node copy = node;
   for (ValueId& id : copy.inputs)
-    id = graph.is_constant(id) ? single.add_constant("", graph.value(id).constant)
-                               : single.add_input("x" + std::to_string(id), graph.type(id));
+    if (id != kNoValue)
+      id = graph.is_constant(id) ? single.add_constant("", graph.value(id).constant)
+                                 : single.add_input("x" + std::to_string(id), graph.type(id));
   single.add_output("y", single.add_node(std::move(copy)).front());
   const Graph simple = decompose(single);
   std::set<std::string> parts;
