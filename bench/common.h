@@ -21,6 +21,7 @@ namespace gyrus::bench {
 struct Arguments {
   std::string json;    // file to write
   bool quick = false;  // fewer and smaller cases
+  std::string only;    // ops whose name contains it
 };
 
 inline Arguments parse(int argc, char** argv, const char* usage) {
@@ -29,6 +30,8 @@ inline Arguments parse(int argc, char** argv, const char* usage) {
     const std::string word = argv[i];
     if (word == "--json" && i + 1 < argc)
       a.json = argv[++i];
+    else if (word == "--only" && i + 1 < argc)
+      a.only = argv[++i];
     else if (word == "--quick")
       a.quick = true;
     else

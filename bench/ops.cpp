@@ -1,6 +1,6 @@
 // Ops one by one on the adapter at hand: time, GFLOP/s, GB/s, and their share of what two kernels of this program, one
 // of fused multiply-adds and one that copies, reach on the same device.
-//   ops [--quick] [--json FILE]
+//   ops [--quick] [--only WORD] [--json FILE]
 // Rates count the work of the definition: a convolution that saves multiplications can pass the peak. Bytes are the
 // least traffic: every operand once.
 #include <functional>
@@ -13,7 +13,7 @@ using namespace gyrus::bench;
 
 namespace {
 
-constexpr const char* kUsage = "ops [--quick] [--json FILE]";
+constexpr const char* kUsage = "ops [--quick] [--only WORD] [--json FILE]";
 constexpr int kRepeats = 5;
 
 struct Rates {
@@ -193,6 +193,7 @@ int main(int argc, char** argv) try {
   report["peak_gflops"] = peak_flops;
   report["peak_gbytes"] = peak_bytes;
   for (const Case& c : cases) {
+    if (!a.only.empty() && c.op.find(a.only) == std::string::npos) continue;
     const Graph graph = optimize(c.build(), Precision::F32);
     const Shape shape = graph.type(graph.inputs()[0].value).shape;
     Executor executor(device, make_plan(graph, device.adapter().limits, plan_options(device)));

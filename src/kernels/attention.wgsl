@@ -2,7 +2,7 @@
 // queries of one head and goes over the keys in tiles of {{columns}}, with a running maximum and sum (the scores of a tile
 // never leave the workgroup). The queries are held all the time, four to a vec4; k comes in parts of {{deep}} vec4, v in
 // parts of {{held}} keys. A thread has {{quads}} quads of queries × {{keys}} keys of a tile of scores, then as many queries ×
-// {{wide}} vec4 of the result.
+// {{wide}} vec4 of the result. Scores are held times log2(e), which powers of two need; the queries carry that and the scale.
 {{>elementwise}}
 {{head}}
 const kRows = {{rows}}u;
@@ -15,6 +15,27 @@ const kWide = {{wide}}u;
 
 fn query_unit(row: u32, base: u32, unit: u32, count: u32) -> vec4<f32> {
   return select(vec4<f32>(0.0), q[(base + min(row, count - 1u)) * P.depth + unit + P.q_shift], row < count);
+}
+
+// Element e of a part of k from unit d on, and of a part of v; zero beyond the last.
+fn key_unit(base: u32, tile: u32, d: u32, e: u32) -> vec4<f32> {
+  let row = tile + e / kDeep;
+  let unit = d + e % kDeep;
+  var value = vec4<f32>(0.0);
+  if (row < P.keys && unit < P.depth && e < kColumns * kDeep) {
+    value = k[(base + row) * P.depth + unit + P.k_shift];
+  }
+  return value;
+}
+
+fn value_unit(base: u32, row: u32, e: u32) -> vec4<f32> {
+  let at = row + e / (kAcross * kWide);
+  let unit = e % (kAcross * kWide);
+  var value = vec4<f32>(0.0);
+  if (at < P.keys && unit < P.value_depth && e < kHeld * kAcross * kWide) {
+    value = v[(base + at) * P.value_depth + unit + P.v_shift];
+  }
+  return value;
 }
 
 {{main}}
@@ -49,7 +70,7 @@ fn query_unit(row: u32, base: u32, unit: u32, count: u32) -> vec4<f32> {
     let d = query_unit(row + 3u, q_base, unit, P.queries);
     let at = unit * 4u * kQuads + e % kQuads;
 {{@m=four}}
-    qs[at + {{m}}u * kQuads] = vec4<f32>(a[{{m}}], b[{{m}}], c[{{m}}], d[{{m}}]);
+    qs[at + {{m}}u * kQuads] = vec4<f32>(a[{{m}}], b[{{m}}], c[{{m}}], d[{{m}}]) * bitcast<f32>(P.scale);
 {{/m}}
   }
 {{@a=quads}}
@@ -58,6 +79,12 @@ fn query_unit(row: u32, base: u32, unit: u32, count: u32) -> vec4<f32> {
 {{@n=wide}}{{@r=four}}
   var o{{a}}_{{r}}_{{n}} = vec4<f32>(0.0);
 {{/r}}{{/n}}{{/a}}
+  // Parts of k and v are fetched while those before are multiplied.
+{{@l=key_loads}}
+  var next_k{{l}} = key_unit(k_base, key_begin, 0u, lane + {{l}}u * {{wg}}u);
+{{/l}}{{@l=value_loads}}
+  var next_v{{l}} = vec4<f32>(0.0);
+{{/l}}
   for (var tile = key_begin; tile < key_end; tile += kColumns) {
     // s_j_a holds the scores of quad a of the queries for key tile + across + j * kAcross.
 {{@j=keys}}{{@a=quads}}
@@ -65,16 +92,24 @@ fn query_unit(row: u32, base: u32, unit: u32, count: u32) -> vec4<f32> {
 {{/a}}{{/j}}
     for (var d = 0u; d < P.depth; d += kDeep) {
       workgroupBarrier();
-      for (var e = lane; e < kColumns * kDeep; e += {{wg}}u) {
-        let row = tile + e / kDeep;
-        let unit = d + e % kDeep;
-        var value = vec4<f32>(0.0);
-        if (row < P.keys && unit < P.depth) {
-          value = k[(k_base + row) * P.depth + unit + P.k_shift];
+{{@l=key_loads}}
+      {
+        let e = lane + {{l}}u * {{wg}}u;
+        if (e < kColumns * kDeep) {
+          pool[e % kDeep * (kColumns + 1u) + e / kDeep] = next_k{{l}};
         }
-        pool[e % kDeep * (kColumns + 1u) + e / kDeep] = value;
       }
+{{/l}}
       workgroupBarrier();
+      if (d + kDeep < P.depth) {
+{{@l=key_loads}}
+        next_k{{l}} = key_unit(k_base, tile, d + kDeep, lane + {{l}}u * {{wg}}u);
+{{/l}}
+      } else {
+{{@l=value_loads}}
+        next_v{{l}} = value_unit(k_base, tile, lane + {{l}}u * {{wg}}u);
+{{/l}}
+      }
       let units = min(kDeep, P.depth - d);
       for (var c = 0u; c < units; c++) {
         let at = (d + c) * 4u * kQuads + down;
@@ -90,12 +125,12 @@ fn query_unit(row: u32, base: u32, unit: u32, count: u32) -> vec4<f32> {
 {{@j=keys}}
     let key{{j}} = tile + across + {{j}}u * kAcross;
 {{@a=quads}}
-    var seen{{j}}_{{a}} = vec4<f32>(select(0.0, 1.0, key{{j}} < P.keys));
-    s{{j}}_{{a}} = s{{j}}_{{a}} * bitcast<f32>(P.scale);
 {{#softcap}}
-    s{{j}}_{{a}} = act_tanh(s{{j}}_{{a}} * (1.0 / bitcast<f32>(P.softcap))) * bitcast<f32>(P.softcap);
+    s{{j}}_{{a}} = act_tanh(s{{j}}_{{a}}) * bitcast<f32>(P.softcap);
 {{/softcap}}
-{{#picky}}{{@r=four}}
+{{#picky}}
+    var seen{{j}}_{{a}} = vec4<f32>(0.0);
+{{@r=four}}
     {
       let at = min(first + (down + {{a}}u) * 4u + {{r}}u, P.queries - 1u);
       let last = min(key{{j}}, P.keys - 1u);
@@ -105,15 +140,18 @@ fn query_unit(row: u32, base: u32, unit: u32, count: u32) -> vec4<f32> {
 {{/causal}}{{#window}}
       seen = seen && abs(i32(key{{j}}) - i32(at) - back) < i32(P.window);
 {{/window}}{{#bias}}
-      s{{j}}_{{a}}[{{r}}] += bias[batch * P.bias_batch + head % P.all_heads * P.bias_head + at * P.bias_query + last * P.bias_key + P.bias_shift];
+      s{{j}}_{{a}}[{{r}}] += 1.44269504 * bias[batch * P.bias_batch + head % P.all_heads * P.bias_head + at * P.bias_query + last * P.bias_key + P.bias_shift];
 {{/bias}}{{#mask}}
       let element = batch * P.mask_batch + head % P.all_heads * P.mask_head + at * P.mask_query + last * P.mask_key + P.mask_shift;
       seen = seen && {{mask_element}} != 0u;
 {{/mask}}
       seen{{j}}_{{a}}[{{r}}] = select(0.0, 1.0, seen);
     }
-{{/r}}{{/picky}}
+{{/r}}
     s{{j}}_{{a}} = select(vec4<f32>(-3.4028234663852886e38), s{{j}}_{{a}}, seen{{j}}_{{a}} > vec4<f32>(0.0));
+{{/picky}}{{^picky}}
+    s{{j}}_{{a}} = select(vec4<f32>(-3.4028234663852886e38), s{{j}}_{{a}}, key{{j}} < P.keys);
+{{/picky}}
 {{/a}}{{/j}}
 {{@a=quads}}
     var highest{{a}} = s0_{{a}};
@@ -128,11 +166,11 @@ fn query_unit(row: u32, base: u32, unit: u32, count: u32) -> vec4<f32> {
       highest{{a}} = max(highest{{a}}, best[(down + {{a}}u) * (kAcross + 1u) + i]);
     }
     highest{{a}} = max(highest{{a}}, most{{a}});
-    let faded{{a}} = exp(most{{a}} - highest{{a}});
+    let faded{{a}} = exp2(most{{a}} - highest{{a}});
     most{{a}} = highest{{a}};
     sum{{a}} *= faded{{a}};
 {{@j=keys}}
-    let p{{j}}_{{a}} = exp(s{{j}}_{{a}} - most{{a}}) * seen{{j}}_{{a}};
+    let p{{j}}_{{a}} = exp2(s{{j}}_{{a}} - most{{a}}){{#picky}} * seen{{j}}_{{a}}{{/picky}};
     sum{{a}} += p{{j}}_{{a}};
     ps[(across + {{j}}u * kAcross) * (kQuads + 1u) + down + {{a}}u] = p{{j}}_{{a}};
 {{/j}}{{@n=wide}}{{@r=four}}
@@ -140,16 +178,24 @@ fn query_unit(row: u32, base: u32, unit: u32, count: u32) -> vec4<f32> {
 {{/r}}{{/n}}{{/a}}
     for (var held = 0u; held < kColumns; held += kHeld) {
       workgroupBarrier();
-      for (var e = lane; e < kHeld * kAcross * kWide; e += {{wg}}u) {
-        let row = tile + held + e / (kAcross * kWide);
-        let unit = e % (kAcross * kWide);
-        var value = vec4<f32>(0.0);
-        if (row < P.keys && unit < P.value_depth) {
-          value = v[(k_base + row) * P.value_depth + unit + P.v_shift];
+{{@l=value_loads}}
+      {
+        let e = lane + {{l}}u * {{wg}}u;
+        if (e < kHeld * kAcross * kWide) {
+          pool[e] = next_v{{l}};
         }
-        pool[e] = value;
       }
+{{/l}}
       workgroupBarrier();
+      if (held + kHeld < kColumns) {
+{{@l=value_loads}}
+        next_v{{l}} = value_unit(k_base, tile + held + kHeld, lane + {{l}}u * {{wg}}u);
+{{/l}}
+      } else {
+{{@l=key_loads}}
+        next_k{{l}} = key_unit(k_base, tile + kColumns, 0u, lane + {{l}}u * {{wg}}u);
+{{/l}}
+      }
       for (var i = 0u; i < kHeld; i++) {
 {{@n=wide}}
         let v{{n}} = pool[i * kAcross * kWide + across + {{n}}u * kAcross];

@@ -29,9 +29,10 @@ struct AttentionTile {
 };
 
 // The largest first.
-constexpr AttentionTile kTiles[] = {{64, 64, 2, 8, 8, 16}, {64, 32, 2, 4, 8, 16}, {32, 32, 1, 4, 4, 8},
+constexpr AttentionTile kTiles[] = {{64, 64, 1, 4, 8, 32}, {64, 32, 1, 2, 8, 16}, {32, 32, 1, 4, 4, 8},
                                     {16, 16, 1, 4, 2, 4},  {8, 8, 1, 4, 1, 1},    {4, 4, 1, 4, 1, 1}};
 constexpr uint32_t kMostWide = 8;
+constexpr double kLog2E = 1.4426950408889634074;
 
 const AttentionTile* tile_for(const AttentionAttrs& a, const Target& target) {
   for (const AttentionTile& tile : kTiles)
@@ -135,9 +136,17 @@ class AttentionEmitter {
     k.param("first_head", first).param("heads", count).param("all_heads", a_.heads).param("kv_heads", a_.kv_heads);
     k.param("queries", a_.queries).param("keys", a_.keys).param("depth", a_.depth / 4);
     k.param("value_depth", a_.value_depth / 4).param("window", a_.window);
-    k.param("scale", static_cast<float>(a_.scale)).param("softcap", static_cast<float>(a_.softcap));
+    // Scores times log2(e); those under a cap get that behind it.
+    const bool cap = a_.softcap > 0;
+    k.param("scale", static_cast<float>(cap ? a_.scale / a_.softcap : a_.scale * kLog2E));
+    k.param("softcap", static_cast<float>(a_.softcap * kLog2E));
     k.constant("rows", tile_.rows).constant("columns", tile_.columns).constant("across", tile_.across());
     k.constant("quads", tile_.quads).constant("keys", tile_.keys).constant("deep", tile_.deep);
+    const auto loads = [&](uint64_t units) {
+      return static_cast<int64_t>((units + tile_.lanes() - 1) / tile_.lanes());
+    };
+    k.constant("key_loads", loads(uint64_t{tile_.columns} * tile_.deep));
+    k.constant("value_loads", loads(uint64_t{tile_.held} * tile_.across() * tile_.wide(a_)));
     k.constant("held", tile_.held).constant("wide", tile_.wide(a_)).constant("four", 4).text("T", "vec4<f32>");
     k.flag("causal", a_.causal).flag("window", a_.window > 0).flag("softcap", a_.softcap > 0);
     k.flag("picky", a_.causal || a_.window > 0 || mask || bias);
