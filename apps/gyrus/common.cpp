@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/error.h"
 #include "core/limits.h"
@@ -118,7 +121,15 @@ std::string worded(const Error& error) {
 void set_exit_code(int status) { final_status = status; }
 int exit_code() { return final_status; }
 
-void say(const std::string& line) { std::fprintf(stderr, "gyrus: %s\n", line.c_str()); }
+void say(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) std::fprintf(stderr, "gyrus: %s\n", line.c_str());
+}
+
+void print_out(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    fail(ErrorCode::Io, "standard output", "cannot be written: ", std::strerror(errno));
+}
 
 void whisper(const std::string& line) {
   if (verbose()) say(line);
@@ -209,8 +220,10 @@ Shape parse_size(const std::string& text) {
 std::string stem_of(const std::string& path) {
   if (path == "-") return "stdin";
   std::string name = std::filesystem::path(path).filename().string();
+  std::string small = name;
+  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const char* end : {".nii.gz", ".nii", ".mgz", ".mgh.gz", ".mgh", ".hdr.gz", ".img.gz", ".hdr", ".img"})
-    if (name.ends_with(end) && name != end) return name.substr(0, name.size() - std::string(end).size());
+    if (small.ends_with(end) && small != end) return name.substr(0, name.size() - std::string(end).size());
   return name;
 }
 

@@ -77,7 +77,7 @@ Json device_json(const AdapterInfo& adapter) {
 }  // namespace
 
 Summary summarize(const Segmentation& item, const std::string& output, const Manifest& manifest,
-                  const NormalizeOptions& normalize, const Timeline& timeline) {
+                  const NormalizeOptions& normalize, const Timeline& timeline, const Provenance& by) {
   const std::map<int64_t, int64_t> counts = label_counts(item.labels);
   std::map<std::string, double> seconds = stage_seconds(timeline, item.path);
   int64_t labelled = 0;
@@ -110,7 +110,8 @@ Summary summarize(const Segmentation& item, const std::string& output, const Man
               {"seconds", times},
               {"gpu_timestamps", item.profile.gpu_timestamps},
               {"labels", labels_json(item.labels, counts, manifest.labels)},
-              {"notices", item.notices}};
+              {"notices", item.notices},
+              {"provenance", Json::parse(provenance_json(by))}};
   return out;
 }
 

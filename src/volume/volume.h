@@ -43,6 +43,7 @@ struct Volume {
   Affine affine;     // voxel → RAS millimetres
   NiftiSpace space;  // agrees with `affine`; written to output files
   std::string description;
+  std::string comment;               // a header extension of plain text (NIfTI's code 6)
   std::string name;                  // file name, for messages
   std::vector<std::string> notices;  // what the reader had to assume; one line each
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <csignal>
 
+#include "core/error.h"
 #include "e2e/e2e_support.h"
 #include "volume/nifti.h"
 
@@ -125,14 +126,22 @@ TEST_F(BadInput, VolumesWithoutContrast) {
   expect_bad_scan("sevens.nii", kInput, "sevens.nii]");
 }
 
-TEST_F(BadInput, VolumesThatAreNotFinite) {
-  for (const float bad : {std::nanf(""), HUGE_VALF}) {
-    Volume volume({16, 16, 16}, VoxelType::F32);
-    for (int64_t i = 0; i < volume.voxels(); ++i) volume.as<float>()[i] = static_cast<float>(i);
-    volume.as<float>()[99] = bad;
-    write_scan("bad.nii", volume);
-    expect_bad_scan("bad.nii", kInput, "bad.nii]");
+// T-M7: NaN means outside of the head, as in SPM's images; the labels are those of zero there.
+TEST_F(BadInput, WhatIsNotFiniteIsTakenAsZero) {
+  Volume volume({16, 16, 16}, VoxelType::F32);
+  for (int64_t i = 0; i < volume.voxels(); ++i) volume.as<float>()[i] = static_cast<float>(i % 251);
+  for (const float odd : {0.0f, std::nanf(""), HUGE_VALF}) {
+    volume.as<float>()[99] = odd;
+    write_scan("odd.nii", volume);
+    const std::string out = cat("l", odd, ".nii");
+    const Outcome outcome = run_well({"segment", "odd.nii", "--no-conform", "-m", "model", "-o", out});
+    EXPECT_EQ(outcome.err.find("1 of 4096 voxels are NaN or infinite") == std::string::npos, odd == 0) << outcome.err;
+    EXPECT_EQ(read_volume(in_folder(out)).data, read_volume(in_folder("l0.nii")).data) << odd;
   }
+  run_well({"conform", "odd.nii", "c.nii"});
+  for (int64_t i = 0; i < volume.voxels(); ++i) volume.as<float>()[i] = std::nanf("");
+  write_scan("odd.nii", volume);
+  expect_bad_scan("odd.nii", kInput, "every voxel");
 }
 
 TEST_F(BadInput, FilesThatAreNoVolumes) {
@@ -214,9 +223,8 @@ TEST_F(BadInput, InterruptWhileReadingLeavesNothing) {
   };
   send(0, bytes.size() / 2);
   kill(child, SIGINT);
-  send(bytes.size() / 2, bytes.size());
+  const Outcome outcome = finish(child);  // although the rest never comes
   close(out);
-  const Outcome outcome = finish(child);
   EXPECT_EQ(outcome.status, 130) << outcome.err;
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   for (const auto& entry : fs::directory_iterator(folder_))

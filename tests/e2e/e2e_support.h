@@ -37,6 +37,7 @@ class Program : public testing::Test {
     std::string name = (fs::temp_directory_path() / "gyrus_e2e_XXXXXX").string();
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     folder_ = name;
+    setenv("SOURCE_DATE_EPOCH", "1700000000", 1);  // results then are the same byte for byte
   }
   void TearDown() override { fs::remove_all(folder_); }
 
