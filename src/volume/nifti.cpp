@@ -176,12 +176,17 @@ void set_extents(NiftiHeader& header, const int64_t (&dim)[8], const std::string
 }
 
 void tidy(NiftiHeader& header) {
+  if (!std::isfinite(header.slope) || !std::isfinite(header.intercept))
+    header.notices.push_back("the scaling in the header is not finite and was ignored");
   if (!std::isfinite(header.slope) || header.slope == 0) {
     header.slope = 1;
     header.intercept = 0;
   }
   if (!std::isfinite(header.intercept)) header.intercept = 0;
   NiftiSpace& space = header.space;
+  const bool odd = std::any_of(space.pixdim.begin(), space.pixdim.end(),
+                               [](double size) { return !std::isfinite(size) || size == 0; });
+  if (odd) header.notices.push_back("a voxel size in the header is 0 or not finite; 1 is taken for it");
   space.qfac = space.qfac < 0 ? -1 : 1;
   for (double& size : space.pixdim) size = std::isfinite(size) && size != 0 ? std::abs(size) : 1.0;
   for (double& v : space.quatern) v = std::isfinite(v) ? v : 0.0;
@@ -205,8 +210,35 @@ Affine plain_affine(const Volume& volume, bool flip_x) {
   return out;
 }
 
+// Largest distance in mm between where the two forms put a corner of the grid.
+double disagreement(const Volume& volume, const Affine& a, const Affine& b) {
+  double worst = 0;
+  for (int corner = 0; corner < 8; ++corner) {
+    Vec3d voxel{};
+    for (size_t i = 0; i < 3; ++i) voxel[i] = (corner >> i & 1) != 0 ? static_cast<double>(volume.dims[i] - 1) : 0.0;
+    const Vec3d p = map_point(a, voxel), q = map_point(b, voxel);
+    worst = std::max(worst, std::hypot(p[0] - q[0], p[1] - q[1], p[2] - q[2]));
+  }
+  return worst;
+}
+
+void compare_forms(Volume& volume) {
+  constexpr double kFar = 2;  // mm; templates and rounding stay below
+  const NiftiSpace& space = volume.space;
+  if (space.sform_code <= 0 || space.qform_code <= 0) return;
+  const Affine q = qform_affine(space);
+  if (!is_usable(space.srow) || !is_usable(q)) return;
+  // Codes of different spaces (a scanner's, a template's) may well differ.
+  if (space.sform_code != space.qform_code) return;
+  const double distance = disagreement(volume, space.srow, q);
+  if (distance > kFar)
+    volume.notices.push_back(cat("sform and qform disagree by up to ", std::round(distance),
+                                 " (in units of the header); the sform is used: check left and right, and the size"));
+}
+
 void place(Volume& volume, NiftiKind kind) {
   const NiftiSpace& space = volume.space;
+  compare_forms(volume);
   bool found = false;
   if (space.sform_code > 0) {
     volume.affine = space.srow;
@@ -429,6 +461,7 @@ Volume decode_nifti(const NiftiHeader& header, std::span<const std::byte> bytes,
   volume.slope = header.slope;
   volume.intercept = header.intercept;
   volume.space = header.space;
+  volume.notices = header.notices;
   volume.description = header.description;
   volume.comment = nifti_comment(header, bytes);
   decode_voxels(volume, bytes.data() + offset + skip, header.datatype, header.swapped);

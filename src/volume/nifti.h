@@ -26,6 +26,7 @@ struct NiftiHeader {
   double intercept = 0;
   NiftiSpace space;
   std::string description;
+  std::vector<std::string> notices;  // what had to be assumed
 
   int64_t frames() const;       // volumes in a 4-D … 7-D file
   uint64_t data_bytes() const;  // of all frames
