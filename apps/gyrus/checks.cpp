@@ -94,6 +94,8 @@ void make_folders(const std::vector<Job>& jobs, const LabelTable& classes) {
 }
 
 void check_writable(const std::string& path) {
+  if (path == "-" && ::isatty(STDOUT_FILENO) == 1)
+    fail(ErrorCode::InvalidInput, "standard output", "is a terminal, and this is no text; send it to a file or a pipe");
   if (path == "-") return;
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);

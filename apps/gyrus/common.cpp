@@ -127,7 +127,8 @@ void say(const std::string& text) {
 }
 
 void print_out(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0 ||
+      std::ferror(stdout) != 0)
     fail(ErrorCode::Io, "standard output", "cannot be written: ", std::strerror(errno));
 }
 
@@ -140,15 +141,14 @@ bool verbose() {
   return value && *value;
 }
 
+// Before the command too, as some write it.
 void add_shared_flags(CLI::App& app) {
-  for (CLI::App* command : app.get_subcommands(nullptr)) {
-    // Through the environment, so that libraries below the command line see it too.
-    command->add_flag_callback(
-        "--verbose", [] { setenv("GYRUS_VERBOSE", "1", 1); }, "Say more: files, addresses, what drivers print");
-    command->add_flag_callback(
-        "--offline", [] { setenv("GYRUS_OFFLINE", "1", 1); }, "Download nothing");
-    add_shared_flags(*command);
-  }
+  // Through the environment, so that libraries below the command line see it too.
+  app.add_flag_callback(
+      "--verbose", [] { setenv("GYRUS_VERBOSE", "1", 1); }, "Say more: files, addresses, what drivers print");
+  app.add_flag_callback(
+      "--offline", [] { setenv("GYRUS_OFFLINE", "1", 1); }, "Download nothing");
+  for (CLI::App* command : app.get_subcommands(nullptr)) add_shared_flags(*command);
 }
 
 void add_device_options(CLI::App& command, DeviceArguments& arguments) {

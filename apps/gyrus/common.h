@@ -32,7 +32,7 @@ void print_out(const std::string& text);
 // The same, only with --verbose or GYRUS_VERBOSE set.
 void whisper(const std::string& line);
 bool verbose();
-// Gives --verbose and --offline to every command.
+// Gives --verbose and --offline to the program and every command.
 void add_shared_flags(CLI::App& app);
 
 // --device, --limits and --precision.

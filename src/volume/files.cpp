@@ -1,5 +1,7 @@
 // The file layer above the readers and writers, which work on memory.
+#include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -66,8 +68,11 @@ bool is_stream(const std::string& path) {
 Volume read_volume(const std::string& path, const ReadOptions& options) {
   const std::vector<std::vector<std::byte>> parts = read_files(path, options.cancel);
   if (options.source) *options.source = facts_of(parts);
-  if (parts.size() == 2) return read_volume_pair(parts[0], parts[1], path, options);
-  return read_volume(parts[0], path == "-" ? "standard input" : path, options);
+  ReadOptions limited = options;
+  if (const std::string mib = environment_variable("GYRUS_MAX_SCAN_MIB"); !mib.empty())
+    limited.max_bytes = std::min<uint64_t>(options.max_bytes, std::strtoull(mib.c_str(), nullptr, 10) << 20);
+  if (parts.size() == 2) return read_volume_pair(parts[0], parts[1], path, limited);
+  return read_volume(parts[0], path == "-" ? "standard input" : path, limited);
 }
 
 SourceFile source_file(const std::string& path) { return facts_of(read_files(path, nullptr)); }

@@ -21,7 +21,8 @@ std::string option_of(const Provenance& provenance, const std::string& key) {
 std::string changed_option(const Provenance& made, const Provenance& wanted) {
   for (const auto& [key, value] : wanted.options) {
     const std::string before = option_of(made, key);
-    if (before != value) return cat("another option ", key, " (", before.empty() ? "not set" : before, ", not ", value, ")");
+    if (before != value)
+      return cat("another option ", key, " (", before.empty() ? "not set" : before, ", not ", value, ")");
   }
   for (const auto& [key, value] : made.options)
     if (!wanted.options.count(key)) return cat("another option ", key, " (", value, ", not the default)");
@@ -88,7 +89,8 @@ std::string difference(const Provenance& made, const Provenance& wanted) {
     return made.model == wanted.model ? cat("other weights of the model ", wanted.model)
                                       : cat("another model (", made.model, ", not ", wanted.model, ")");
   if (made.scan_bytes != wanted.scan_bytes || made.scan_sha256 != wanted.scan_sha256)
-    return made.scan == wanted.scan ? std::string("another content of the scan") : cat("another scan (", made.scan, ")");
+    return made.scan == wanted.scan ? std::string("another content of the scan")
+                                    : cat("another scan (", made.scan, ")");
   return changed_option(made, wanted);
 }
 
