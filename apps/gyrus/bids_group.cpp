@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <sstream>
 
 #include "bids.h"
@@ -14,9 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kFar = 3.5;         // robust standard deviations from the median
-constexpr size_t kFewest = 5;        // scans from which a spread can be told
-constexpr double kMadToSd = 1.4826;  // of a normal distribution
+constexpr double kFar = 3.5;                             // robust standard deviations from the median
+constexpr size_t kFewest = 5;                            // scans from which a spread can be told
+constexpr double kMadToSd = 1.4826, kMeanToSd = 1.2533;  // of a normal distribution: median and mean distance to SD
 
 std::vector<std::string> split(const std::string& line) {
   std::vector<std::string> fields;
@@ -65,7 +66,10 @@ void mark_outliers(std::vector<Report>& reports, size_t label) {
   for (const Report& report : reports) values.push_back(report.labels[label].mm3);
   const double middle = median(values);
   for (const double value : values) distances.push_back(std::abs(value - middle));
-  const double spread = kMadToSd * median(distances);
+  double spread = kMadToSd * median(distances);
+  if (spread == 0)  // most are equal: the mean distance tells
+    spread =
+        kMeanToSd * std::accumulate(distances.begin(), distances.end(), 0.0) / static_cast<double>(distances.size());
   for (size_t i = 0; i < reports.size() && spread > 0; ++i)
     if (distances[i] > kFar * spread)
       reports[i].warnings.push_back(cat(reports[i].labels[label].name, ": ",

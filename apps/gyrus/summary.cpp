@@ -46,7 +46,9 @@ std::map<std::string, double> stage_seconds(const Timeline& timeline, const std:
 Json labels_json(const Volume& volume, const std::map<int64_t, int64_t>& counts, const LabelTable& table) {
   const Vec3d mm = volume.spacing();
   Json labels = Json::array();
-  for (const auto& [value, voxels] : counts) {
+  std::map<int64_t, int64_t> all = counts;
+  for (const LabelEntry& entry : table.entries) all.emplace(entry.value, 0);  // those that do not occur, too
+  for (const auto& [value, voxels] : all) {
     const LabelEntry* entry = table.find(value);
     labels.push_back({{"value", value},
                       {"name", entry ? entry->name : ""},

@@ -77,7 +77,7 @@ std::vector<std::byte> encode_small_png(const Image& image) {
   if (writer.info == nullptr) fail(ErrorCode::Io, "png", "no memory");
   std::vector<std::byte> out;
   png_set_write_fn(writer.png, &out, append, flush);
-  png_set_compression_level(writer.png, 9);
+  png_set_compression_level(writer.png, 7);
   png_set_filter(writer.png, 0, PNG_FILTER_NONE);
   png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height),
                8, PNG_COLOR_TYPE_PALETTE, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);

@@ -150,9 +150,8 @@ TEST_F(Bids, OtherContrastsAndAbsentParticipants) {
 
 TEST_F(Bids, GroupTableFindsOutliers) {
   for (int i = 10; i < 16; ++i) {
-    Volume scan = ramp_volume(16);
-    scan.as<uint8_t>()[i] = 77;  // scans differ a little, the last one much
-    for (int64_t v = 0; i == 15 && v < 3000; ++v) scan.as<uint8_t>()[v] = 0;
+    Volume scan = ramp_volume(16);  // scans differ a little, the last one much
+    for (int64_t v = 0; v < (i < 15 ? 20 * (i - 10) : 3000); ++v) scan.as<uint8_t>()[v] = 0;
     set_affine(scan, {});
     const std::string name = "sub-" + std::to_string(i);
     fs::create_directories(folder_ / "many" / name / "anat");
@@ -165,6 +164,9 @@ TEST_F(Bids, GroupTableFindsOutliers) {
             0u)
       << table;
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 7) << table;
+  const size_t last = table.find("sub-15"), outlier = table.find("standard deviations");
+  EXPECT_NE(outlier, std::string::npos) << table;
+  EXPECT_GT(outlier, last) << table;
 }
 
 }  // namespace

@@ -252,6 +252,7 @@ TEST_F(Trust, WarningsReachPeople) {
       run_well({"segment", "sub-01/T1.nii.gz", "--no-conform", "-m", "model", "-o", "l.nii", "--json"});
   EXPECT_NE(outcome.err.find("a brain has 600 to 2200"), std::string::npos) << outcome.err;
   EXPECT_NE(json::parse(outcome.out).at("notices").dump().find("a brain has"), std::string::npos);
+  EXPECT_EQ(json::parse(outcome.out).at("labels").size(), 3u) << "those without voxels, too";  // T-L15
   // T-L1: every line is ours.
   std::istringstream lines(outcome.err);
   for (std::string line; std::getline(lines, line);) EXPECT_EQ(line.rfind("gyrus: ", 0), 0u) << line;
