@@ -128,6 +128,7 @@ class Batch {
   // Makes what is still missing of a scan whose labels are there. False where that needs the network.
   bool complete(size_t i) {
     const Job& job = jobs_[i];
+    check_comparable(job);
     const Provenance made = check_before(job, provenance_of(job, source_file(job.scan)), options_.outputs.border_mm);
     if (options_.precision != "auto" && options_.precision != made.precision)
       fail(ErrorCode::InvalidInput, job.scan, job.outputs.labels, " is there already, but made in ", made.precision,

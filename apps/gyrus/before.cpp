@@ -26,12 +26,21 @@ Provenance check_file(const Job& job, const std::string& file, const Provenance&
   const std::optional<Provenance> made = parse_provenance(volume_comment(file));
   if (!made) refuse(job.scan, file, "and does not say what made it");
   std::string differs = difference(*made, wanted);
-  if (differs.empty() && is_another_file(made->scan, job.scan)) differs = cat("another scan (", made->scan, ")");
+  // In a BIDS dataset names tell scans apart, and are given relative to it.
+  if (differs.empty() && job.source.empty() && is_another_file(made->scan, job.scan))
+    differs = cat("another scan (", made->scan, ")");
   if (!differs.empty()) refuse(job.scan, file, cat("but made with ", differs));
   return *made;
 }
 
 }  // namespace
+
+void check_comparable(const Job& job) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(job.scan, ignored);
+  const bool is_file = !fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status);
+  if (job.scan == "-" || !is_file) refuse(job.scan, job.outputs.labels, "and a pipe cannot be compared with it");
+}
 
 Provenance check_before(const Job& job, const Provenance& wanted, double border_mm) {
   Provenance with_border = wanted;

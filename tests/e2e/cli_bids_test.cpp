@@ -83,6 +83,14 @@ TEST_F(Bids, WhatIsDoneIsSkippedEvenAlone) {
   EXPECT_EQ(fs::last_write_time(folder_ / kOut / "sub-01/anat/sub-01_seg-tinynet_dseg.nii.gz"), first);
 }
 
+// The name of a scan within its dataset counts, wherever one stands: here another dataset has the same names.
+TEST_F(Bids, AnotherDatasetInTheCurrentFolderDoesNotMatter) {
+  run_well(command({"--participant-label", "01"}));
+  add("sub-01/anat/sub-01_T1w.nii.gz");
+  const json summary = json::parse(run_well(command({"--participant-label", "01", "--json"})).out);
+  EXPECT_TRUE(summary.at(0).value("skipped", false)) << summary;
+}
+
 TEST_F(Bids, FiltersAndFurtherFiles) {
   run_well(command({"--participant-label", "sub-02", "01", "--session-label", "b", "--outputs",
                     "brain,probabilities,report,picture"}));

@@ -88,6 +88,21 @@ TEST_F(Trust, AnotherScanOfTheSameNameIsAnError) {
   run_well(command("sub-02/T1.nii.gz", {"--again"}));
 }
 
+// What comes through a pipe can be read only once, and so not be compared.
+TEST_F(Trust, APipeIsNotComparedWithWhatIsThere) {
+  const auto piped = [&](const std::string& more) {
+    return run({"-c", std::string(GYRUS_PROGRAM) + " segment - --no-conform -m model --out-dir out" + more +
+                          " < sub-01/T1.nii.gz"},
+               {}, "/bin/sh");
+  };
+  EXPECT_EQ(piped("").status, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "out/stdin_labels.nii.gz"));
+  const Outcome second = piped("");
+  EXPECT_EQ(second.status, 9) << second.err;
+  EXPECT_NE(second.err.find("a pipe cannot be compared"), std::string::npos) << second.err;
+  EXPECT_EQ(piped(" --again").status, 0);
+}
+
 // T-H2, and the same for options.
 TEST_F(Trust, AnotherModelOrOptionIsAnError) {
   run_well(command("sub-01/T1.nii.gz"));
