@@ -57,7 +57,7 @@ Segmentation read_before(const Job& job, const PipelineOptions& options) {
   ReadOptions read;
   read.frame = options.frame;
   item.scan = read_volume(job.scan, read);
-  zero_nonfinite(item.scan);
+  take_nonfinite_as_zero(item.scan);
   item.notices = item.scan.notices;
   if (options.conform && options.space == Space::Conformed && !is_conformed(item.scan))
     item.conformed = conform(item.scan).volume;

@@ -24,8 +24,7 @@ void run(const ConformArguments& arguments) {
   read.frame = arguments.volume;
   read.cancel = &interrupted();
   Volume scan = read_volume(arguments.in, read);
-  if (const int64_t odd = zero_nonfinite(scan); odd > 0)
-    scan.notices.push_back(cat(odd, " voxels are NaN or infinite; they are taken as 0"));
+  take_nonfinite_as_zero(scan);
   const Volume result = conform(scan).volume;
   check_interrupted();
   write_volume(arguments.out, result);

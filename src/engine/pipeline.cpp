@@ -69,9 +69,7 @@ Segmentation ScanPipeline::prepare(Volume scan, const std::string& path) const {
   Segmentation item;
   item.path = path;
   item.scan = std::move(scan);
-  if (const int64_t odd = zero_nonfinite(item.scan); odd > 0)
-    item.scan.notices.push_back(cat(odd, " of ", item.scan.voxels(),
-                                    " voxels are NaN or infinite; they are taken as 0, as outside of the head"));
+  take_nonfinite_as_zero(item.scan);
   add_notices(item.notices, item.scan.notices);
   if (options_.conform && !is_conformed(item.scan)) {
     const Stage stage(options_.timeline, "prepare", "conform", path);

@@ -141,7 +141,7 @@ TEST_F(BadInput, WhatIsNotFiniteIsTakenAsZero) {
   run_well({"conform", "odd.nii", "c.nii"});
   for (int64_t i = 0; i < volume.voxels(); ++i) volume.as<float>()[i] = std::nanf("");
   write_scan("odd.nii", volume);
-  expect_bad_scan("odd.nii", kInput, "every voxel");
+  expect_bad_scan("odd.nii", kInput, "nothing but NaN");
 }
 
 TEST_F(BadInput, FilesThatAreNoVolumes) {
