@@ -7,9 +7,13 @@
 #include <new>
 #include <thread>
 
+#include "before.h"
 #include "channel.h"
+#include "claim.h"
 #include "common.h"
 #include "core/error.h"
+#include "engine/known_models.h"
+#include "volume/io.h"
 
 namespace gyrus::cli {
 namespace {
@@ -17,6 +21,7 @@ namespace {
 struct Moving {
   size_t index = 0;
   Segmentation item;
+  Claim claim;
 };
 
 class Batch {
@@ -25,6 +30,7 @@ class Batch {
         const BatchOptions& options)
       : jobs_(jobs),
         manifest_(model.manifest),
+        weights_(weights_sha256(model.model)),
         pipeline_options_(pipeline),
         options_(options),
         results_(jobs.size()),
@@ -106,16 +112,65 @@ class Batch {
       options_.progress((static_cast<double>(finished_) + running) / static_cast<double>(jobs_.size()), label);
   }
 
+  // What will have made the results, as far as it is known before the network runs.
+  Provenance provenance_of(const Job& job, const SourceFile& source) const {
+    Provenance by;
+    by.version = GYRUS_VERSION;
+    by.model = manifest_.name;
+    by.weights = weights_;
+    by.options = pipelines_[0].label_options();
+    by.scan = job.source.empty() ? job.scan : job.source;
+    by.scan_bytes = source.bytes;
+    by.scan_sha256 = source.sha256;
+    return by;
+  }
+
+  // Makes what is still missing of a scan whose labels are there. False where that needs the network.
+  bool complete(size_t i) {
+    const Job& job = jobs_[i];
+    check_comparable(job);
+    const Provenance made = check_before(job, provenance_of(job, source_file(job.scan)), options_.outputs.border_mm);
+    if (options_.precision != "auto" && options_.precision != made.precision)
+      fail(ErrorCode::InvalidInput, job.scan, job.outputs.labels, " is there already, but made in ", made.precision,
+           ": say --again to replace it, or give the results another folder");
+    const OutputPaths missing = job.outputs.missing(manifest_.labels);
+    if (!missing.probabilities.empty()) return false;
+    JobResult result;
+    result.state = JobState::Skipped;
+    result.completed = missing.files(manifest_.labels);
+    if (!result.completed.empty() || options_.tell_all) {
+      const Segmentation item = read_before(job, pipeline_options_);
+      result.qc = write_outputs(item, missing, options_.outputs, manifest_, pipeline_options_.space, made);
+    }
+    report(i, std::move(result));
+    return true;
+  }
+
+  bool is_done(size_t i) { return !options_.again && std::filesystem::exists(jobs_[i].outputs.labels) && complete(i); }
+
+  // Reads a scan unless it is done, or another process has it; false where nothing is to be computed.
+  bool begin(size_t i, Moving& moving) {
+    if (is_done(i)) return false;
+    if (options_.claim) {
+      moving.claim = Claim(jobs_[i].outputs.labels);
+      if (!moving.claim.is_ours()) {
+        JobResult result;
+        result.state = JobState::Skipped;
+        result.claimed_by = moving.claim.owner();
+        report(i, std::move(result));
+        return false;
+      }
+      if (is_done(i)) return false;  // in the meantime
+    }
+    moving.item = pipelines_[0].read(jobs_[i].scan);
+    return true;
+  }
+
   void prepare_all() {
     for (size_t i = next_++; i < jobs_.size(); i = next_++) {
-      if (!options_.again && std::filesystem::exists(jobs_[i].outputs.labels)) {
-        JobResult skipped;
-        skipped.state = JobState::Skipped;
-        report(i, std::move(skipped));
-        continue;
-      }
-      Moving moving{i, {}};
-      if (guarded(i, [&] { moving.item = pipelines_[0].read(jobs_[i].scan); })) prepared_.push(std::move(moving));
+      Moving moving{i, {}, {}};
+      bool wanted = false;
+      if (guarded(i, [&] { wanted = begin(i, moving); }) && wanted) prepared_.push(std::move(moving));
     }
   }
 
@@ -124,6 +179,9 @@ class Batch {
     run.cancel = &interrupted();
     run.progress = [&](double fraction, const std::string& label) {
       const std::lock_guard lock(mutex_);
+      if (!started_ && options_.started && pipeline.session())
+        options_.started(pipeline.session()->adapter(), pipeline.session()->plan().flops());
+      started_ = true;
       show(fraction, label);
       return true;
     };
@@ -139,12 +197,18 @@ class Batch {
         Segmentation& item = moving->item;
         pipelines_[0].finish(item);
         check_interrupted();
+        Provenance by = provenance_of(jobs_[i], item.source);
+        by.device = item.facts.adapter.name;
+        by.precision = item.facts.precision;
+        by.date = date_now();
         {
           const Stage stage(pipeline_options_.timeline, "finish", "write", item.path);
-          result.qc = write_outputs(item, jobs_[i].outputs, options_.outputs, manifest_, pipeline_options_.space);
+          result.qc = write_outputs(item, jobs_[i].outputs, options_.outputs, manifest_, pipeline_options_.space, by);
         }
-        result.summary =
-            summarize(item, jobs_[i].outputs.labels, manifest_, pipelines_[0].normalize(), *pipeline_options_.timeline);
+        moving->claim.release();
+        item.notices = result.qc.report.warnings;
+        result.summary = summarize(item, jobs_[i].outputs.labels, manifest_, pipelines_[0].normalize(),
+                                   *pipeline_options_.timeline, by);
         result.notices = item.notices;
         result.profile = std::move(item.profile);
         result.state = JobState::Done;
@@ -155,6 +219,7 @@ class Batch {
 
   const std::vector<Job>& jobs_;
   const Manifest& manifest_;
+  std::string weights_;
   const PipelineOptions& pipeline_options_;
   const BatchOptions& options_;
   std::deque<ScanPipeline> pipelines_;  // one for each device; any of them prepares and finishes
@@ -164,6 +229,7 @@ class Batch {
   std::atomic<size_t> next_{0};
   std::mutex mutex_;
   size_t finished_ = 0;
+  bool started_ = false;
 };
 
 }  // namespace

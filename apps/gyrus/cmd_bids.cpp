@@ -1,8 +1,10 @@
 #include <filesystem>
 
 #include "bids.h"
+#include "checks.h"
 #include "commands.h"
 #include "core/error.h"
+#include "engine/known_models.h"
 #include "model_fetch.h"
 #include "segment_arguments.h"
 
@@ -13,47 +15,74 @@ namespace fs = std::filesystem;
 
 struct BidsArguments {
   std::string dataset, output, level;
+  std::vector<std::string> suffixes = {"T1w"};
   BidsFilter filter;
   SegmentArguments segment;
 };
 
 void check_level(const std::string& level) {
-  if (level == "participant") return;
-  if (level == "group")
-    fail(ErrorCode::Unsupported, "group", "gyrus has no analysis of groups: every scan is done alone, by participant");
-  fail(ErrorCode::InvalidInput, level, "is no level of analysis; participant was expected");
+  if (level != "participant" && level != "group")
+    fail(ErrorCode::InvalidInput, level, "is no level of analysis; participant or group was expected");
+}
+
+// A model whose one label is the whole brain.
+bool strips_skulls(const LabelTable& labels) {
+  if (labels.entries.size() != 2) return false;
+  std::string name = labels.entries[1].name;
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name.find("brain") != std::string::npos;
+}
+
+void run_group(const BidsLayout& layout, bool quiet) {
+  const auto [path, scans] = write_bids_group(layout);
+  if (!quiet) say(cat("the volumes of ", scans, scans == 1 ? " scan" : " scans", " are in ", path));
+}
+
+void tell_of_absent(const std::vector<BidsScan>& scans, const BidsArguments& arguments) {
+  std::string names;
+  for (const std::string& one : participants_without(scans, arguments.dataset))
+    names += (names.empty() ? "" : ", ") + one;
+  if (!names.empty() && !arguments.segment.quiet)
+    say(cat("[", arguments.dataset, "] there is no such scan of ", names));
 }
 
 void run(BidsArguments& arguments) {
   check_level(arguments.level);
   SegmentArguments& segment = arguments.segment;
-  check_outputs(segment);
+  check_common_arguments(segment);
   std::error_code ignored;
   if (fs::equivalent(arguments.dataset, arguments.output, ignored))
     fail(ErrorCode::InvalidInput, arguments.output, "is the dataset itself; results need a folder of their own");
-  const auto scans = choose_bids_scans(find_bids_scans(arguments.dataset), arguments.filter, arguments.dataset);
+  const auto found = find_bids_scans(arguments.dataset, arguments.suffixes);
+  const auto scans = choose_bids_scans(found, arguments.filter, arguments.dataset);
   const DescribedModel model = ready_model(segment.model, segment.quiet);
   const Manifest& manifest = model.manifest;
   segment.out_dir = arguments.output;
-  BidsLayout layout{arguments.dataset, arguments.output, manifest.name, segment.outputs,
-                    segment.space == "native" ? Space::Native : Space::Conformed};
+  const BidsLayout layout{arguments.dataset,
+                          arguments.output,
+                          manifest.name,
+                          weights_sha256(model.model),
+                          strips_skulls(manifest.labels),
+                          segment.outputs,
+                          segment.space == "native" ? Space::Native : Space::Conformed};
+  if (arguments.level == "group") return run_group(layout, segment.quiet);
   std::vector<Job> jobs;
   for (const BidsScan& scan : scans) jobs.push_back(bids_job(layout, scan));
   check_distinct(jobs);
-  write_bids_dataset(layout, manifest.labels);
-  make_folders(jobs);
+  if (!segment.dry_run) write_bids_dataset(layout, manifest.labels);
+  tell_of_absent(found, arguments);
   run_jobs(jobs, model, segment);
 }
 
 }  // namespace
 
 void add_bids(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("bids", "Label the T1w scans of a BIDS dataset, as a BIDS App");
+  CLI::App* command = app.add_subcommand("bids", "Label the scans of a BIDS dataset, as a BIDS App");
   auto arguments = std::make_shared<BidsArguments>();
   SegmentArguments& segment = arguments->segment;
   command->add_option("DATASET", arguments->dataset, "Folder of the BIDS dataset")->required();
   command->add_option("OUTPUT", arguments->output, "Folder for the derivatives")->required();
-  command->add_option("LEVEL", arguments->level, "participant; there is no group level")->required();
+  command->add_option("LEVEL", arguments->level, "participant, or group for one table of all reports")->required();
   command
       ->add_option("--participant-label,--participant_label", arguments->filter.participants,
                    "Only these participants, with or without sub-")
@@ -62,6 +91,11 @@ void add_bids(CLI::App& app) {
       ->add_option("--session-label,--session_label", arguments->filter.sessions,
                    "Only these sessions, with or without ses-")
       ->type_name("A B");
+  command->add_option("--suffix", arguments->suffixes, "Which scans: T1w, T2w, FLAIR or others in anat")
+      ->type_name("A B")
+      ->capture_default_str();
+  command->add_flag_callback(
+      "--skip-bids-validator,--skip_bids_validator", [] {}, "Taken as by other BIDS Apps; gyrus does not validate");
   command->add_option("-m,--model", segment.model, "A model's folder, file or name")->capture_default_str();
   command
       ->add_option("--outputs", segment.outputs,

@@ -1,10 +1,12 @@
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "common.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "engine/known_models.h"
 #include "info.h"
 #include "model_fetch.h"
 
@@ -22,23 +24,54 @@ const char* state_text(ModelState state) {
 
 void print_models(bool json) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  if (!json) std::printf("%-18s %-8s %10s %8s  %-8s %s\n", "name", "state", "size", "classes", "licence", "");
+  if (!json)
+    std::printf("%-18s %-17s %-8s %10s %8s  %-8s %s\n", "name", "or", "state", "size", "classes", "licence", "");
   for (const ModelEntry& model : list_models()) {
     const char* const state = state_text(state_of(model));
     all.push_back({{"name", model.name},
+                   {"alias", alias_of(model.name)},
                    {"title", model.title},
                    {"state", state},
                    {"bytes", model.bytes()},
                    {"classes", model.classes},
                    {"licence", model.licence}});
     if (!json)
-      std::printf("%-18s %-8s %10s %8lld  %-8s %s\n", model.name.c_str(), state, bytes_text(model.bytes()).c_str(),
-                  static_cast<long long>(model.classes), model.licence.c_str(), model.title.c_str());
+      std::printf("%-18s %-17s %-8s %10s %8lld  %-8s %s\n", model.name.c_str(), alias_of(model.name).c_str(), state,
+                  bytes_text(model.bytes()).c_str(), static_cast<long long>(model.classes), model.licence.c_str(),
+                  model.title.c_str());
   }
   if (json)
     std::printf("%s\n", all.dump(2).c_str());
   else
     std::printf("\nCached ones are in %s\n", models_folder().c_str());
+}
+
+// What is built in of a model that is not here. False where it is here, or not known.
+bool describe_absent(const InfoArguments& arguments) {
+  const std::string name = name_behind(arguments.model);
+  for (const KnownModel& known : known_models()) {
+    if (known.name != name || std::filesystem::exists(arguments.model) ||
+        std::filesystem::exists(std::filesystem::path(models_folder()) / name))
+      continue;
+    const nlohmann::ordered_json out = {{"model", name},
+                                        {"title", known.title},
+                                        {"state", "absent"},
+                                        {"classes", known.classes},
+                                        {"parameters", known.parameters},
+                                        {"normalize", known.normalize},
+                                        {"licence", kKnownLicence},
+                                        {"citation", citation_of(known)}};
+    if (arguments.json) {
+      print_out(out.dump(2) + "\n");
+      return true;
+    }
+    for (const auto& [key, value] : out.items())
+      std::printf("%-16s %s\n", key.c_str(),
+                  value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str());
+    std::printf("\ngyrus models fetch %s brings it, with labels and layers to show\n", name.c_str());
+    return true;
+  }
+  return false;
 }
 
 void add_describe(CLI::App& models) {
@@ -51,7 +84,9 @@ void add_describe(CLI::App& models) {
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print JSON");
   command->footer("Examples:\n  gyrus models describe mindgrab\n  gyrus models describe models/model18cls --json");
-  command->callback([arguments] { print_info(*arguments); });
+  command->callback([arguments] {
+    if (!describe_absent(*arguments)) print_info(*arguments);
+  });
 }
 
 void add_fetch(CLI::App& models) {

@@ -1,15 +1,14 @@
-#include <cstdio>
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "batch.h"
+#include "checks.h"
 #include "commands.h"
 #include "core/error.h"
-#include "core/text.h"
-#include "leftovers.h"
 #include "model_fetch.h"
-#include "progress.h"
 #include "segment_arguments.h"
 #include "volume/io.h"
 
@@ -23,13 +22,30 @@ bool wants(const SegmentArguments& arguments, const std::string& output) {
 }
 
 std::vector<std::string> read_list(const std::string& path) {
-  const std::vector<std::byte> bytes = read_file(path);
+  const std::vector<std::byte> bytes = read_file(path, &interrupted());
   std::istringstream in(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   std::vector<std::string> scans;
+  constexpr const char* kBlanks = " \t\r\v\f";
   for (std::string line; std::getline(in, line);) {
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+    line.erase(line.find_last_not_of(kBlanks) + 1);
+    line.erase(0, line.find_first_not_of(kBlanks));
     if (!line.empty() && line[0] != '#') scans.push_back(line);
   }
+  return scans;
+}
+
+// A folder stands for the volumes in it, in the order of their names; not for those below.
+std::vector<std::string> scans_in(const std::string& folder) {
+  std::vector<std::string> scans;
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    const bool image = name.ends_with(".img") || name.ends_with(".img.gz");  // their headers stand for them
+    if (!image && stem_of(name) != name && name[0] != '.') scans.push_back(entry->path().string());
+  }
+  if (failed) fail(ErrorCode::Io, folder, "cannot be read: ", failed.message());
+  if (scans.empty()) return {folder};  // fails as a scan that cannot be read, and stops no other
+  std::sort(scans.begin(), scans.end());
   return scans;
 }
 
@@ -52,7 +68,7 @@ Job single_job(const SegmentArguments& arguments, const std::string& scan) {
 }
 
 Job folder_job(const SegmentArguments& arguments, const std::string& scan) {
-  const std::string stem = (fs::path(arguments.out_dir) / stem_of(scan)).string();
+  const std::string stem = (fs::path(arguments.out_dir) / result_name(arguments.name, scan)).string();
   Job job{scan, {}};
   OutputPaths& paths = job.outputs;
   paths.labels = stem + "_labels.nii.gz";
@@ -69,13 +85,28 @@ Job folder_job(const SegmentArguments& arguments, const std::string& scan) {
   return job;
 }
 
-std::vector<Job> make_jobs(const SegmentArguments& arguments) {
-  std::vector<std::string> scans = arguments.scans;
+std::vector<std::string> all_scans(const SegmentArguments& arguments) {
+  std::vector<std::string> given = arguments.scans, scans;
   if (!arguments.list.empty()) {
     const std::vector<std::string> listed = read_list(arguments.list);
-    scans.insert(scans.end(), listed.begin(), listed.end());
+    given.insert(given.end(), listed.begin(), listed.end());
+  }
+  for (const std::string& one : given) {
+    std::error_code ignored;
+    // Without --out-dir a folder is a mistake; reading it says so.
+    if (!arguments.out_dir.empty() && fs::is_directory(one, ignored)) {
+      const std::vector<std::string> inside = scans_in(one);
+      scans.insert(scans.end(), inside.begin(), inside.end());
+    } else {
+      scans.push_back(one);
+    }
   }
   if (scans.empty()) fail(ErrorCode::InvalidInput, "segment", "no scan was given");
+  return scans;
+}
+
+std::vector<Job> make_jobs(const SegmentArguments& arguments) {
+  const std::vector<std::string> scans = all_scans(arguments);
   if (arguments.out_dir.empty()) {
     if (scans.size() > 1) fail(ErrorCode::InvalidInput, "segment", "several scans need --out-dir");
     return {single_job(arguments, scans[0])};
@@ -87,46 +118,83 @@ std::vector<Job> make_jobs(const SegmentArguments& arguments) {
   std::vector<Job> jobs;
   for (const std::string& scan : scans) jobs.push_back(folder_job(arguments, scan));
   check_distinct(jobs);
-  make_folders(jobs);
   return jobs;
 }
 
+void check_streams(const SegmentArguments& arguments) {
+  int to_stdout = arguments.json ? 1 : 0;
+  for (const std::string* one : {&arguments.output, &arguments.mask, &arguments.brain, &arguments.probabilities,
+                                 &arguments.report, &arguments.picture, &arguments.qc, &arguments.table})
+    to_stdout += *one == "-";
+  if (to_stdout > 1)
+    fail(ErrorCode::InvalidInput, "-", "standard output can take one thing only: one of -o -, --json and the others");
+}
+
 void check_arguments(const SegmentArguments& arguments) {
-  if (arguments.json && arguments.output == "-")
-    fail(ErrorCode::InvalidInput, "-o", "standard output cannot take both the labels and --json");
-  check_outputs(arguments);
+  check_streams(arguments);
+  check_common_arguments(arguments);
   if (!arguments.outputs.empty() && arguments.out_dir.empty())
     fail(ErrorCode::InvalidInput, "--outputs", "is for --out-dir; one scan has an option for each file");
+  if (arguments.name != "{stem}" && arguments.out_dir.empty())
+    fail(ErrorCode::InvalidInput, "--name", "is for --out-dir; of one scan, -o names the labels");
+  const bool masks =
+      !arguments.mask.empty() || !arguments.brain.empty() || wants(arguments, "mask") || wants(arguments, "brain");
+  if (arguments.border != 0 && !masks)
+    fail(ErrorCode::InvalidInput, "--border", "changes mask and brain, and neither was asked for");
+}
+
+std::string folder_name(const fs::path& path, const std::string& scan, const std::string& word) {
+  if (path.filename().empty() || path.filename() == "." || path.filename() == "..")
+    fail(ErrorCode::InvalidInput, scan, "has no ", word, " for --name; give its path with more folders");
+  return path.filename().string();
+}
+
+std::string name_part(const std::string& word, const std::string& scan) {
+  const fs::path folder = fs::path(scan).parent_path();
+  if (word == "stem") return stem_of(scan);
+  if (word == "parent") return folder_name(folder, scan, "{parent}");
+  if (word == "grandparent") return folder_name(folder.parent_path(), scan, "{grandparent}");
+  if (word == "path") {
+    const fs::path plain = folder.lexically_normal();
+    if (!plain.empty() && *plain.begin() == "..")
+      fail(ErrorCode::InvalidInput, scan, "leads out of this folder, so {path} cannot be used in --name");
+    return plain.relative_path().string();
+  }
+  fail(ErrorCode::InvalidInput, "--name", "{", word, "} is none of {stem}, {parent}, {grandparent}, {path}");
 }
 
 }  // namespace
 
-void check_outputs(const SegmentArguments& arguments) {
+std::string result_name(const std::string& pattern, const std::string& scan) {
+  std::string name;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const size_t end = pattern[i] == '{' ? pattern.find('}', i) : std::string::npos;
+    if (end == std::string::npos) {
+      name += pattern[i];
+      continue;
+    }
+    name += name_part(pattern.substr(i + 1, end - i - 1), scan);
+    i = end;
+  }
+  const fs::path plain = fs::path(name).lexically_normal();
+  if (plain.is_absolute() || plain.filename().empty() || *plain.begin() == "..")
+    fail(ErrorCode::InvalidInput, "--name", "\"", pattern, "\" gives \"", name, "\", which is no name in the folder");
+  return plain.string();
+}
+
+void check_common_arguments(const SegmentArguments& arguments) {
   static const std::set<std::string> kOutputs = {"mask", "brain", "probabilities", "report", "picture", "tables"};
   for (const std::string& output : arguments.outputs)
     if (!kOutputs.count(output))
       fail(ErrorCode::InvalidInput, "--outputs", "\"", output,
            "\" is none of mask, brain, probabilities, report, picture, tables");
-}
-
-void check_distinct(const std::vector<Job>& jobs) {
-  std::map<std::string, std::string> taken;
-  for (const Job& job : jobs) {
-    const auto [other, is_new] = taken.emplace(job.outputs.labels, job.scan);
-    if (!is_new) fail(ErrorCode::InvalidInput, job.scan, "would write the same files as ", other->second);
-  }
-}
-
-void make_folders(const std::vector<Job>& jobs) {
-  std::set<fs::path> folders;
-  for (const Job& job : jobs)
-    for (const std::string* path : {&job.outputs.labels, &job.outputs.picture})
-      if (!path->empty()) folders.insert(fs::path(*path).parent_path());
-  for (const fs::path& folder : folders) {
-    std::error_code failed;
-    fs::create_directories(folder, failed);
-    if (failed) fail(ErrorCode::Io, folder.string(), "cannot be made: ", failed.message());
-  }
+  if (!(std::abs(arguments.border) <= 1000))
+    fail(ErrorCode::InvalidInput, "--border", arguments.border, " is no distance; -1000 to 1000 mm are possible");
+  if (!(arguments.islands >= 0 && arguments.islands < 1e9))
+    fail(ErrorCode::InvalidInput, "--islands", arguments.islands, " is no volume in mm³");
+  if (!arguments.devices.empty() && !arguments.device.device.empty())
+    fail(ErrorCode::InvalidInput, "--devices", "says which GPUs; leave --device out");
+  if (!arguments.normalize.empty()) parse_normalize(arguments.normalize);
 }
 
 PipelineOptions pipeline_options(const SegmentArguments& arguments) {
@@ -138,92 +206,61 @@ PipelineOptions pipeline_options(const SegmentArguments& arguments) {
   options.frame = arguments.volume;
   if (!arguments.components.empty()) options.largest_component = arguments.components == "largest";
   if (arguments.fill_holes) options.fill_holes = true;
+  options.islands_mm3 = arguments.islands;
   options.allow_empty = arguments.allow_empty;
   options.check_finite = arguments.nan_check;
   options.probabilities = !arguments.probabilities.empty() || wants(arguments, "probabilities");
   options.profile = arguments.profile || !arguments.trace.empty();
+  options.cancel = &interrupted();
   return options;
 }
 
-void run_jobs(const std::vector<Job>& jobs, const DescribedModel& model, const SegmentArguments& arguments) {
-  Timeline timeline;
-  remove_leftovers(jobs, model.manifest.labels);
-  PipelineOptions pipeline = pipeline_options(arguments);
-  pipeline.timeline = &timeline;
-  const bool many = jobs.size() > 1 || !arguments.out_dir.empty();
-  BatchOptions batch;
-  batch.jobs = arguments.jobs;
-  batch.devices = arguments.devices;
-  batch.again = arguments.again || !many;
-  batch.outputs.border_mm = arguments.border;
-  batch.outputs.qc = !arguments.qc.empty();
-  ProgressBar bar(!arguments.quiet);
-  batch.progress = [&](double fraction, const std::string& label) { bar.show(fraction, label); };
-  batch.done = [&](size_t i, const JobResult& result) {
-    if (!many || (result.code == ErrorCode::Cancelled && result.state == JobState::Failed)) return;
-    if (arguments.quiet && result.state != JobState::Failed) return;
-    bar.clear();
-    if (result.state == JobState::Failed)
-      say(result.error);
-    else if (result.state == JobState::Skipped)
-      say(cat("[", jobs[i].scan, "] is done already (--again does it anew)"));
-    else
-      std::fputs(result.summary.text.c_str(), stderr);
-  };
-  const std::vector<JobResult> results = run_batch(jobs, model, pipeline, batch);
-  bar.clear();
-  if (!arguments.trace.empty()) write_file(arguments.trace, timeline.trace());
-  if (!arguments.qc.empty()) write_qc(arguments.qc, model.manifest, jobs, results);
-  report_results(jobs, results, arguments, many);
+namespace {
+
+void add_result_options(CLI::App& command, SegmentArguments& arguments) {
+  command.add_option("--border", arguments.border, "Grow (or, negative, shrink) mask and brain by so many mm")
+      ->type_name("MM")
+      ->capture_default_str();
+  command.add_option("--islands", arguments.islands, "Remove connected parts of a label below so many mm³")
+      ->type_name("MM3");
+  command.add_option("--opacity", arguments.opacity, "Of the labels' colours in pictures, 0 to 1")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("X");
+  command.add_flag("--contours", arguments.contours, "Draw labels in pictures as outlines");
+  command.add_option("--qc", arguments.qc, "Write one HTML page to look through the results")->type_name("FILE.html");
+  command.add_option("--table", arguments.table, "Write one table with the volumes of all scans (.csv, .tsv)")
+      ->type_name("FILE");
 }
 
-void write_qc(const std::string& path, const Manifest& manifest, const std::vector<Job>& jobs,
-              const std::vector<JobResult>& results) {
-  std::vector<QcEntry> entries;
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    if (results[i].state == JobState::Skipped) continue;
-    entries.push_back(results[i].qc);
-    entries.back().name = jobs[i].scan;
-    if (results[i].state == JobState::Failed) entries.back().error = results[i].error;
-  }
-  write_file(path, qc_page(cat("gyrus ", manifest.name), entries));
+void add_run_options(CLI::App& command, SegmentArguments& arguments) {
+  add_device_options(command, arguments.device);
+  command.add_option("--devices", arguments.devices, "Several GPUs at once, as for --device")
+      ->type_name("A,B")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_flag("--require-gpu", arguments.require_gpu, "Refuse to compute on the CPU (software Vulkan)");
+  command.add_option("--jobs", arguments.jobs, "Threads that read and write scans while the GPU works")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  command.add_flag("--again", arguments.again, "Also segment scans whose labels exist in the folder");
+  command.add_flag("--dry-run", arguments.dry_run, "Only say which files would be made");
+  command.add_flag("--profile", arguments.profile, "Print GPU time by kernel");
+  command.add_option("--trace", arguments.trace, "Write a Chrome/Perfetto trace")->type_name("FILE");
+  command.add_flag("-q,--quiet", arguments.quiet, "Say nothing unless it fails");
+  command.add_flag("--json", arguments.json, "Print a summary as JSON on standard output");
 }
 
-void report_results(const std::vector<Job>& jobs, const std::vector<JobResult>& results,
-                    const SegmentArguments& arguments, bool many) {
-  check_interrupted();
-  if (!many && results[0].state == JobState::Failed) throw Error(results[0].code, results[0].error);
-  nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
-  std::vector<size_t> failed;
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    const JobResult& result = results[i];
-    if (!arguments.quiet)
-      for (const std::string& notice : result.notices) say(cat("[", jobs[i].scan, "] ", notice));
-    if (result.state == JobState::Done) summaries.push_back(result.summary.json);
-    if (result.state == JobState::Skipped) summaries.push_back({{"scan", jobs[i].scan}, {"skipped", true}});
-    if (result.state == JobState::Failed) {
-      failed.push_back(i);
-      std::vector<std::string> hints;
-      for (const Hint hint : result.hints) hints.emplace_back(to_string(hint));
-      summaries.push_back(
-          {{"scan", jobs[i].scan}, {"error", result.error}, {"code", to_string(result.code)}, {"hints", hints}});
-    }
-    if (arguments.profile) std::fputs(profile_table(result.profile).c_str(), stderr);
-  }
-  if (arguments.json) std::printf("%s\n", (many ? summaries : summaries[0]).dump(2).c_str());
-  if (!many && !arguments.quiet && !arguments.json) std::fputs(results[0].summary.text.c_str(), stderr);
-  if (failed.empty()) return;
-  say(cat(failed.size(), " of ", jobs.size(), " scans failed:"));
-  for (const size_t i : failed) say(cat("  ", results[i].error));
-  set_exit_code(kSomeFailed);
-}
+}  // namespace
 
 void add_common_segment_options(CLI::App& command, SegmentArguments& arguments) {
-  command.add_flag("--no-conform", arguments.no_conform, "Take the volume's grid as it is");
-  command.add_option("--space", arguments.space, "Grid of the results: the scan's own, or the conformed one")
+  command.add_flag("--no-conform", arguments.no_conform, "Take the volume's grid as it is, not 256³ voxels of 1 mm");
+  command
+      .add_option("--space", arguments.space, "Grid of the results: the scan's own, or the conformed one (256³, 1 mm)")
       ->check(CLI::IsMember({"native", "conformed"}))
       ->capture_default_str();
-  command.add_option("--volume", arguments.volume, "Which volume of a 4-D file, from 0")->type_name("K");
+  command.add_option("--volume", arguments.volume, "Which volume of a 4-D file, from 0; the first if not given")
+      ->check(CLI::TypeValidator<uint32_t>())
+      ->type_name("K");
   command
       .add_option("--normalize", arguments.normalize,
                   "How intensities come to [0, 1]; the model's own way if not given")
@@ -236,31 +273,22 @@ void add_common_segment_options(CLI::App& command, SegmentArguments& arguments) 
   command.add_flag("--allow-empty", arguments.allow_empty, "Accept results without any label");
   command.add_flag("--nan-check", arguments.nan_check,
                    "Test every value of the network; name the first layer that overflows");
-  command.add_option("--border", arguments.border, "Grow (or, negative, shrink) mask and brain by so many mm")
-      ->type_name("MM")
-      ->capture_default_str();
-  add_device_options(command, arguments.device);
-  command.add_option("--devices", arguments.devices, "Several GPUs at once, as for --device")
-      ->type_name("A,B")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command.add_option("--jobs", arguments.jobs, "Threads that read and write scans while the GPU works")->type_name("N");
-  command.add_flag("--again", arguments.again, "Also segment scans whose labels exist in the folder");
-  command.add_option("--qc", arguments.qc, "Write one HTML page to look through the results")->type_name("FILE.html");
-  command.add_flag("--profile", arguments.profile, "Print GPU time by kernel");
-  command.add_option("--trace", arguments.trace, "Write a Chrome/Perfetto trace")->type_name("FILE");
-  command.add_flag("-q,--quiet", arguments.quiet, "Say nothing unless it fails");
-  command.add_flag("--json", arguments.json, "Print a summary as JSON on standard output");
+  add_result_options(command, arguments);
+  add_run_options(command, arguments);
 }
 
 void add_segment(CLI::App& app) {
   CLI::App* command = app.add_subcommand("segment", "Label the voxels of one scan or of many");
   auto arguments = std::make_shared<SegmentArguments>();
-  command->add_option("VOLUME", arguments->scans, "NIfTI or MGH files; - is standard input");
-  command->add_option("-m,--model", arguments->model, "A model's folder, file or name")->capture_default_str();
+  command->add_option("VOLUME", arguments->scans,
+                      "NIfTI or MGH files, or with --out-dir folders of them; - is standard input");
+  command->add_option("-m,--model", arguments->model, "A model's folder, file or name (gyrus models lists the names)")
+      ->capture_default_str();
   command
       ->add_option("-o,--output", arguments->output,
-                   "Label map to write (.nii or .nii.gz); - is standard output; else SCAN_labels.nii.gz here")
+                   "Label map to write (.nii, .nii.gz, .mgh, .mgz); - is standard output, gzipped; "
+                   "else SCAN_labels.nii.gz here")
+      ->check(CLI::Validator([](std::string& text) { return text.empty() ? "a file has a name" : ""; }, ""))
       ->type_name("FILE");
   command->add_option("--mask", arguments->mask, "Also write a brain mask")->type_name("FILE");
   command->add_option("--brain", arguments->brain, "Also write the scan with zero outside the mask")->type_name("FILE");
@@ -274,7 +302,13 @@ void add_segment(CLI::App& app) {
                     "Also write names and colours of labels: JSON, ITK-SNAP, FreeSurfer");
   command->add_option("--out-dir", arguments->out_dir, "Write the results of all scans to this folder")
       ->type_name("DIR");
-  command->add_option("--list", arguments->list, "A file that names a scan in each line")->type_name("FILE");
+  command
+      ->add_option("--name", arguments->name,
+                   "With --out-dir, what results are called after: {stem}, {parent}, {grandparent}, {path} of the scan")
+      ->type_name("PATTERN")
+      ->capture_default_str();
+  command->add_option("--list", arguments->list, "A file that names a scan in each line; - is standard input")
+      ->type_name("FILE");
   command
       ->add_option("--outputs", arguments->outputs,
                    "With --out-dir, beside labels: mask, brain, probabilities, report, picture, tables")
@@ -284,8 +318,9 @@ void add_segment(CLI::App& app) {
   add_common_segment_options(*command, *arguments);
   command->footer(
       "Examples:\n"
-      "  gyrus segment scan.nii.gz -m models/mindgrab -o labels.nii.gz --brain brain.nii.gz --picture look.png\n"
-      "  gyrus segment *.nii.gz -m models/model18cls --out-dir results --outputs report,picture --qc results/qc.html");
+      "  gyrus segment scan.nii.gz -o labels.nii.gz --brain brain.nii.gz --picture look.png\n"
+      "  gyrus segment *.nii.gz -m model18cls --out-dir results --outputs report,picture --qc results/qc.html\n"
+      "  gyrus segment sub-*/T1.nii.gz --out-dir results --name '{parent}_{stem}' --table results/volumes.csv");
   command->callback([arguments] {
     check_arguments(*arguments);
     const std::vector<Job> jobs = make_jobs(*arguments);

@@ -57,7 +57,7 @@ void add_tune(CLI::App& app) {
   auto arguments = std::make_shared<TuneArguments>();
   add_compile_options(*command, arguments->compile);
   command->add_option("--seconds", arguments->seconds, "Begin no further shape after so long")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1e-3, 1e6))
       ->capture_default_str();
   command->callback([arguments] { run(*arguments); });
 }

@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/error.h"
 #include "core/limits.h"
@@ -118,7 +121,16 @@ std::string worded(const Error& error) {
 void set_exit_code(int status) { final_status = status; }
 int exit_code() { return final_status; }
 
-void say(const std::string& line) { std::fprintf(stderr, "gyrus: %s\n", line.c_str()); }
+void say(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) std::fprintf(stderr, "gyrus: %s\n", line.c_str());
+}
+
+void print_out(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0 ||
+      std::ferror(stdout) != 0)
+    fail(ErrorCode::Io, "standard output", "cannot be written: ", std::strerror(errno));
+}
 
 void whisper(const std::string& line) {
   if (verbose()) say(line);
@@ -129,15 +141,14 @@ bool verbose() {
   return value && *value;
 }
 
+// Before the command too, as some write it.
 void add_shared_flags(CLI::App& app) {
-  for (CLI::App* command : app.get_subcommands(nullptr)) {
-    // Through the environment, so that libraries below the command line see it too.
-    command->add_flag_callback(
-        "--verbose", [] { setenv("GYRUS_VERBOSE", "1", 1); }, "Say more: files, addresses, what drivers print");
-    command->add_flag_callback(
-        "--offline", [] { setenv("GYRUS_OFFLINE", "1", 1); }, "Download nothing");
-    add_shared_flags(*command);
-  }
+  // Through the environment, so that libraries below the command line see it too.
+  app.add_flag_callback(
+      "--verbose", [] { setenv("GYRUS_VERBOSE", "1", 1); }, "Say more: files, addresses, what drivers print");
+  app.add_flag_callback(
+      "--offline", [] { setenv("GYRUS_OFFLINE", "1", 1); }, "Download nothing");
+  for (CLI::App* command : app.get_subcommands(nullptr)) add_shared_flags(*command);
 }
 
 void add_device_options(CLI::App& command, DeviceArguments& arguments) {
@@ -209,8 +220,10 @@ Shape parse_size(const std::string& text) {
 std::string stem_of(const std::string& path) {
   if (path == "-") return "stdin";
   std::string name = std::filesystem::path(path).filename().string();
+  std::string small = name;
+  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const char* end : {".nii.gz", ".nii", ".mgz", ".mgh.gz", ".mgh", ".hdr.gz", ".img.gz", ".hdr", ".img"})
-    if (name.ends_with(end) && name != end) return name.substr(0, name.size() - std::string(end).size());
+    if (small.ends_with(end) && small != end) return name.substr(0, name.size() - std::string(end).size());
   return name;
 }
 

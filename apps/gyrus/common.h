@@ -25,12 +25,14 @@ int exit_code();
 // The message of an error with its hints as options of this program.
 std::string worded(const Error& error);
 
-// "gyrus: …", one line on standard error.
+// "gyrus: …" on standard error, each line of the text.
 void say(const std::string& line);
+// On standard output; throws Io where it cannot be written, on a full disk say.
+void print_out(const std::string& text);
 // The same, only with --verbose or GYRUS_VERBOSE set.
 void whisper(const std::string& line);
 bool verbose();
-// Gives --verbose and --offline to every command.
+// Gives --verbose and --offline to the program and every command.
 void add_shared_flags(CLI::App& app);
 
 // --device, --limits and --precision.

@@ -1,8 +1,12 @@
+#include <algorithm>
 #include <cstdio>
 #include <new>
+#include <numeric>
+#include <vector>
 
 #include "commands.h"
 #include "common.h"
+#include "core/error.h"
 
 namespace {
 
@@ -17,10 +21,52 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// How many letters must change to make one word of the other.
+size_t distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+// Throws where the first word is no command, with the nearest one.
+void check_command(const CLI::App& app, int argc, char** argv) {
+  int at = 1;
+  while (at < argc && argv[at][0] == '-') ++at;
+  if (at >= argc) return;
+  const std::string word = argv[at];
+  std::string nearest;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() == word) return;
+    if (nearest.empty() || distance(word, command->get_name()) < distance(word, nearest)) nearest = command->get_name();
+  }
+  gyrus::fail(gyrus::ErrorCode::InvalidInput, word, "is no command; did you mean ", nearest,
+              "? (gyrus --help lists them all)");
+}
+
+// The command that was being read, as one asks for its help: "gyrus models fetch".
+std::string help_of(const CLI::App& app) {
+  std::string path = "gyrus";
+  for (const CLI::App* at = &app; at != nullptr;) {
+    const auto given = at->get_subcommands();
+    at = given.empty() ? nullptr : given[0];
+    if (at != nullptr) path += " " + at->get_name();
+  }
+  return path + " --help";
+}
+
 int run(int argc, char** argv) {
   using namespace gyrus::cli;
   CLI::App app("Whole-brain segmentation on any GPU, through WebGPU.", "gyrus");
-  app.set_version_flag("--version", "gyrus " GYRUS_VERSION);
+  app.set_version_flag("-v,--version", "gyrus " GYRUS_VERSION);
   app.require_subcommand(1);
   app.footer(kFooter);
   add_segment(app);
@@ -37,12 +83,15 @@ int run(int argc, char** argv) {
   add_manual(app);
   add_examples(app);
   add_shared_flags(app);
+  if (argc == 2 && std::string(argv[1]) == "help") argv[1] = const_cast<char*>("--help");
+  check_command(app, argc, argv);
   try {
     app.parse(argc, argv);
+    print_out("");
     return exit_code();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    say(one_line(error.what()) + " (gyrus --help shows the options)");
+    say(one_line(error.what()) + " (" + help_of(app) + " shows the options)");
     return exit_status(gyrus::ErrorCode::InvalidInput);
   }
 }

@@ -1,8 +1,10 @@
 #include "model_fetch.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "common.h"
+#include "engine/known_models.h"
 #include "progress.h"
 #include "segment_arguments.h"
 
@@ -23,9 +25,14 @@ std::string fetch(const std::string& name, const std::string& from, bool quiet) 
 
 DescribedModel ready_model(const std::string& text, bool quiet) {
   std::error_code failed;
-  const bool is_here = std::filesystem::exists(text, failed) ||
-                       std::filesystem::exists(std::filesystem::path(models_folder()) / text, failed);
-  return open_model(text == kDefaultModel && !is_here ? fetch(text, "", quiet) : text);
+  const std::string name = name_behind(text);
+  bool is_here = std::filesystem::exists(text, failed);
+  for (const std::string& word : {text, name})
+    is_here = is_here || std::filesystem::exists(std::filesystem::path(models_folder()) / word, failed);
+  const std::vector<ModelEntry> models = list_models();
+  const bool known =
+      std::any_of(models.begin(), models.end(), [&](const ModelEntry& model) { return model.name == name; });
+  return open_model(known && !is_here ? fetch(name, "", quiet) : text);
 }
 
 }  // namespace gyrus::cli

@@ -17,10 +17,25 @@ constexpr std::chrono::milliseconds kRedraw{60};
 
 ProgressBar::ProgressBar(bool wanted) {
   const char* const terminal = std::getenv("TERM");
-  active_ = wanted && isatty(STDERR_FILENO) == 1 && !(terminal && std::string(terminal) == "dumb");
+  const bool is_terminal = isatty(STDERR_FILENO) == 1;
+  active_ = wanted && is_terminal && !(terminal && std::string(terminal) == "dumb");
+  logs_ = wanted && !is_terminal;
+  if (const char* const seconds = std::getenv("GYRUS_LOG_SECONDS"); seconds && *seconds)
+    log_seconds_ = std::max(0.0, std::strtod(seconds, nullptr));
+  last_ = logs_ ? start_ : last_;
+}
+
+void ProgressBar::log(double fraction) {
+  const auto now = std::chrono::steady_clock::now();
+  if (std::chrono::duration<double>(now - last_).count() < log_seconds_ || fraction <= 0 || fraction >= 1) return;
+  last_ = now;
+  const double spent = std::chrono::duration<double>(now - start_).count();
+  std::fprintf(stderr, "gyrus: %.0f %% after %.0f s, about %.0f s left\n", 100 * fraction, spent,
+               std::ceil(spent * (1 - fraction) / fraction));
 }
 
 void ProgressBar::show(double fraction, const std::string& what) {
+  if (logs_) log(fraction);
   if (!active_) return;
   const auto now = std::chrono::steady_clock::now();
   if (now - last_ < kRedraw && fraction < 1) return;

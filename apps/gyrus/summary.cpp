@@ -46,7 +46,9 @@ std::map<std::string, double> stage_seconds(const Timeline& timeline, const std:
 Json labels_json(const Volume& volume, const std::map<int64_t, int64_t>& counts, const LabelTable& table) {
   const Vec3d mm = volume.spacing();
   Json labels = Json::array();
-  for (const auto& [value, voxels] : counts) {
+  std::map<int64_t, int64_t> all = counts;
+  for (const LabelEntry& entry : table.entries) all.emplace(entry.value, 0);  // those that do not occur, too
+  for (const auto& [value, voxels] : all) {
     const LabelEntry* entry = table.find(value);
     labels.push_back({{"value", value},
                       {"name", entry ? entry->name : ""},
@@ -77,7 +79,7 @@ Json device_json(const AdapterInfo& adapter) {
 }  // namespace
 
 Summary summarize(const Segmentation& item, const std::string& output, const Manifest& manifest,
-                  const NormalizeOptions& normalize, const Timeline& timeline) {
+                  const NormalizeOptions& normalize, const Timeline& timeline, const Provenance& by) {
   const std::map<int64_t, int64_t> counts = label_counts(item.labels);
   std::map<std::string, double> seconds = stage_seconds(timeline, item.path);
   int64_t labelled = 0;
@@ -110,7 +112,8 @@ Summary summarize(const Segmentation& item, const std::string& output, const Man
               {"seconds", times},
               {"gpu_timestamps", item.profile.gpu_timestamps},
               {"labels", labels_json(item.labels, counts, manifest.labels)},
-              {"notices", item.notices}};
+              {"notices", item.notices},
+              {"provenance", Json::parse(provenance_json(by))}};
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "engine/pipeline.h"
+#include "volume/provenance.h"
 
 namespace gyrus::cli {
 
@@ -13,6 +14,6 @@ struct Summary {
 };
 
 Summary summarize(const Segmentation& item, const std::string& output, const Manifest& manifest,
-                  const NormalizeOptions& normalize, const Timeline& timeline);
+                  const NormalizeOptions& normalize, const Timeline& timeline, const Provenance& by);
 
 }  // namespace gyrus::cli

@@ -1,7 +1,10 @@
 #include "core/files.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +39,35 @@ std::vector<std::byte> read_all(std::FILE* file, const std::string& name, size_t
   return out;
 }
 
+// A pipe, terminal or device, read as it comes; looks at `cancel` while there is nothing.
+std::vector<std::byte> read_stream(int file, const std::string& name, const std::atomic<bool>& cancel) {
+  constexpr int kPatience = 100;  // ms
+  std::vector<std::byte> out(1 << 20);
+  size_t used = 0;
+  for (;;) {
+    if (cancel.load()) fail(ErrorCode::Cancelled, name, "interrupted while reading; nothing was left half-written");
+    pollfd waiting{file, POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, kPatience);
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+    const ssize_t got = ::read(file, out.data() + used, out.size() - used);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) fail(ErrorCode::Io, name, "cannot be read: ", reason());
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+    if (used == out.size()) out.resize(out.size() + out.size() / 2);
+  }
+  out.resize(used);
+  return out;
+}
+
+// A pipe without a writer is opened at once, and waited for when it is read.
+std::vector<std::byte> read_pipe(const std::string& path, const std::atomic<bool>& cancel) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) fail(ErrorCode::Io, path, "cannot be opened: ", reason());
+  const std::unique_ptr<const int, void (*)(const int*)> closed(&file, [](const int* f) { ::close(*f); });
+  return read_stream(file, path, cancel);
+}
+
 // Removes the temporary file unless it was renamed.
 class Temporary {
  public:
@@ -59,10 +91,15 @@ void write_all(std::FILE* file, std::span<const std::byte> bytes, const std::str
 
 }  // namespace
 
-std::vector<std::byte> read_file(const std::string& path) {
+std::vector<std::byte> read_file(const std::string& path, const std::atomic<bool>* cancel) {
+  if (path == "-" && cancel) return read_stream(STDIN_FILENO, "standard input", *cancel);
   if (path == "-") return read_all(stdin, "standard input", 1 << 20);
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) fail(ErrorCode::Io, path, "is a folder, not a file");
+  if (cancel && fs::is_fifo(path, ignored)) return read_pipe(path, *cancel);
+  if (fs::is_symlink(fs::symlink_status(path, ignored)) && !fs::exists(path, ignored))
+    fail(ErrorCode::Io, path, "is a link to ", fs::read_symlink(path, ignored).string(),
+         ", which is not there; where git-annex or DataLad keeps the file, get it first");
   const File file(std::fopen(path.c_str(), "rb"));
   if (!file) fail(ErrorCode::Io, path, "cannot be opened: ", reason());
   std::error_code error;

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -8,8 +9,9 @@
 
 namespace gyrus {
 
-// The bytes of a file; "-" is standard input. Throws Io.
-std::vector<std::byte> read_file(const std::string& path);
+// The bytes of a file; "-" is standard input. Where that is a pipe, `cancel` set from another thread or a signal
+// handler ends the waiting for it with Cancelled. Throws Io.
+std::vector<std::byte> read_file(const std::string& path, const std::atomic<bool>* cancel = nullptr);
 // Under a temporary name first, so that the file appears when it is complete; "-" is standard output. Throws Io.
 void write_file(const std::string& path, std::span<const std::byte> bytes);
 void write_file(const std::string& path, const std::string& text);

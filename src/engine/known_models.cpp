@@ -1,5 +1,7 @@
 #include "engine/known_models.h"
 
+#include <algorithm>
+
 #include "core/hash.h"
 #include "import/network.h"
 
@@ -98,6 +100,36 @@ const std::vector<KnownModel>& known_models() {
        }},
   };
   return models;
+}
+
+namespace {
+
+struct Alias {
+  const char *word, *name;
+};
+constexpr Alias kAliases[] = {
+    {"strip", "mindgrab"},         {"tissue-fast", "model5_gw_ae"},    {"tissue-medium", "model11_gw_ae"},
+    {"tissue", "model20chan3cls"}, {"subcortical-fast", "model18cls"}, {"subcortical", "model30chan18cls"},
+    {"atlas", "model21_104class"}};
+
+}  // namespace
+
+const char* citation_of(const KnownModel& model) {
+  return model.name == "mindgrab" ? kMindGrabCitation : kKnownCitation;
+}
+
+std::string alias_of(const std::string& name) {
+  for (const Alias& alias : kAliases)
+    if (name == alias.name) return alias.word;
+  return {};
+}
+
+std::string name_behind(const std::string& text) {
+  std::string word = text;
+  std::replace(word.begin(), word.end(), '_', '-');
+  for (const Alias& alias : kAliases)
+    if (word == alias.word) return alias.name;
+  return text;
 }
 
 std::string weights_sha256(const Model& model) {

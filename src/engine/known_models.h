@@ -23,7 +23,20 @@ inline constexpr const char* kKnownCitation =
     "Masoud M, Hu F, Plis S. Brainchop: In-browser MRI volumetric segmentation and rendering. "
     "Journal of Open Source Software 8(83), 5098, 2023. doi:10.21105/joss.05098";
 
+// Of MindGrab, which has a paper of its own.
+inline constexpr const char* kMindGrabCitation =
+    "MindGrab for BrainChop: Fast and Accurate Skull Stripping for Command Line and "
+    "Browser. arXiv:2506.11860, 2025";
+
 const std::vector<KnownModel>& known_models();
+
+// The paper to cite for a known model.
+const char* citation_of(const KnownModel& model);
+
+// Another word for a known model, for people: "tissue-fast" for model5_gw_ae. Empty where there is none.
+std::string alias_of(const std::string& name);
+// The name that an alias stands for, with - or _; the text itself where it is none.
+std::string name_behind(const std::string& text);
 
 // SHA-256 over the weights and biases of all convolutions in the order of the network, f32 as imported: the same for
 // every file format and folder.

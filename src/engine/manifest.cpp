@@ -107,7 +107,7 @@ Manifest manifest_of(const Model& model, const SideFiles& files) {
     if (!has_colormap) manifest.labels = named_labels(known->class_names, model.classes);
     manifest.largest_component = known->largest_component;
     manifest.licence = kKnownLicence;
-    manifest.citation = kKnownCitation;
+    manifest.citation = citation_of(*known);
     return manifest;
   }
   for (const KnownModel& known : known_models())

@@ -231,8 +231,9 @@ ModelState state_of(const ModelEntry& model) {
   return right ? ModelState::Stored : ModelState::Changed;
 }
 
-std::string fetch_model(const std::string& name, const FetchOptions& options) {
+std::string fetch_model(const std::string& text, const FetchOptions& options) {
   const std::vector<ModelEntry> models = list_models();
+  const std::string name = name_behind(text);
   const auto model = std::find_if(models.begin(), models.end(), [&](const ModelEntry& m) { return m.name == name; });
   if (model == models.end()) {
     std::string names;
@@ -278,9 +279,15 @@ std::string resolve_model(const std::string& text) {
   if (fs::exists(text)) return text;
   const bool is_name = text.find('/') == std::string::npos;
   const std::string store = models_folder();
-  if (is_name && !store.empty() && fs::exists(fs::path(store) / text)) return (fs::path(store) / text).string();
+  for (const std::string& name : {text, name_behind(text)})
+    if (is_name && !store.empty() && fs::exists(fs::path(store) / name)) return (fs::path(store) / name).string();
+  const std::string last = fs::path(text).filename().string();
+  if (!is_name && known_by_name(name_behind(last)))
+    fail(ErrorCode::Io, {Hint::FetchModel}, text, "no model is there; the model ", last,
+         " can be fetched, and is then given by its name alone");
   if (!is_name) fail(ErrorCode::Io, text, "no model is there");
-  const std::vector<Hint> hints = known_by_name(text) ? std::vector{Hint::FetchModel} : std::vector<Hint>{};
+  const std::vector<Hint> hints =
+      known_by_name(name_behind(text)) ? std::vector{Hint::FetchModel} : std::vector<Hint>{};
   fail(ErrorCode::Io, hints, text, "no model is there, and none of that name in ",
        store.empty() ? "a store: there is no home folder" : store);
 }

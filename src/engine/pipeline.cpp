@@ -1,6 +1,7 @@
 #include "engine/pipeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/error.h"
@@ -39,19 +40,36 @@ ScanPipeline::ScanPipeline(const DescribedModel& model, const PipelineOptions& o
 
 Segmentation ScanPipeline::read(const std::string& path) const {
   Volume scan;
+  SourceFile source;
   {
     const Stage stage(options_.timeline, "prepare", "read", path);
     ReadOptions read;
     read.frame = options_.frame;
+    read.source = &source;
+    read.cancel = options_.cancel;
     scan = read_volume(path, read);
   }
-  return prepare(std::move(scan), path);
+  Segmentation item = prepare(std::move(scan), path);
+  item.source = source;
+  return item;
+}
+
+std::map<std::string, std::string> ScanPipeline::label_options() const {
+  std::map<std::string, std::string> out = {{"conform", options_.conform ? "yes" : "no"},
+                                            {"normalize", normalize_text(normalize_)},
+                                            {"components", largest_component_ ? "largest" : "keep"},
+                                            {"fill_holes", fill_holes_ ? "yes" : "no"},
+                                            {"space", options_.space == Space::Native ? "native" : "conformed"}};
+  if (options_.frame > 0) out["volume"] = std::to_string(options_.frame);
+  if (options_.islands_mm3 > 0) out["islands_mm3"] = cat(options_.islands_mm3);
+  return out;
 }
 
 Segmentation ScanPipeline::prepare(Volume scan, const std::string& path) const {
   Segmentation item;
   item.path = path;
   item.scan = std::move(scan);
+  take_nonfinite_as_zero(item.scan);
   add_notices(item.notices, item.scan.notices);
   if (options_.conform && !is_conformed(item.scan)) {
     const Stage stage(options_.timeline, "prepare", "conform", path);
@@ -162,6 +180,29 @@ void ScanPipeline::fail_nonfinite(const Error& found, Segmentation& item, Attemp
   throw Error(ErrorCode::NonFinite, message, hints);
 }
 
+void ScanPipeline::clean(Segmentation& item) const {
+  if (!largest_component_ && !fill_holes_ && options_.islands_mm3 <= 0) return;
+  const Stage stage(options_.timeline, "finish", "components", item.path);
+  if (largest_component_) {
+    std::vector<int64_t> twins;
+    keep_largest(item.labels, Connectivity::Corners, &twins);
+    std::string names;
+    for (const int64_t label : twins) {
+      const LabelEntry* entry = model_.manifest.labels.find(label);
+      names += (names.empty() ? "" : ", ") + (entry ? entry->name : cat("label ", label));
+    }
+    if (!names.empty())
+      add_notices(item.notices,
+                  {cat("only the largest part of each label is kept, which removes a second large part of ", names,
+                       ": left and right seem to share a label")});
+  }
+  if (options_.islands_mm3 > 0) {
+    const double voxel = std::abs(determinant(item.labels.affine));
+    drop_islands(item.labels, static_cast<int64_t>(std::ceil(options_.islands_mm3 / voxel)));
+  }
+  if (fill_holes_) fill_holes(item.labels);
+}
+
 void ScanPipeline::finish(Segmentation& item) const {
   {
     const Stage stage(options_.timeline, "finish", "unpack", item.path);
@@ -173,11 +214,7 @@ void ScanPipeline::finish(Segmentation& item) const {
       item.probabilities.push_back(to_volume(class_map(maps->second, c), item.network_input()));
     item.outputs.clear();
   }
-  if (largest_component_ || fill_holes_) {
-    const Stage stage(options_.timeline, "finish", "components", item.path);
-    if (largest_component_) keep_largest(item.labels);
-    if (fill_holes_) fill_holes(item.labels);
-  }
+  clean(item);
   if (item.conformed && options_.space == Space::Native) {
     const Stage stage(options_.timeline, "finish", "restore", item.path);
     item.labels = restore_labels(item.labels, item.scan);

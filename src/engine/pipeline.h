@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "engine/session.h"
 #include "engine/timeline.h"
 #include "gyrus/error.h"
+#include "volume/io.h"
 #include "volume/volume.h"
 
 // From a scan to its labels, as the model's manifest wants it: read, conform and normalise (prepare), run the network
@@ -27,9 +29,11 @@ struct PipelineOptions {
   int64_t frame = -1;  // of a 4-D file; -1: the first
   bool probabilities = false;
   bool profile = false;
-  bool check_finite = false;     // test every value of the network, not only its scores
-  bool allow_empty = false;      // labels may be nothing but background; also where the manifest says so
-  Timeline* timeline = nullptr;  // where stages are noted
+  bool check_finite = false;                  // test every value of the network, not only its scores
+  double islands_mm3 = 0;                     // connected parts of a label below this volume go
+  bool allow_empty = false;                   // labels may be nothing but background; also where the manifest says so
+  Timeline* timeline = nullptr;               // where stages are noted
+  const std::atomic<bool>* cancel = nullptr;  // set to stop waiting for a scan from a pipe
 };
 
 // What ran, for summaries.
@@ -45,6 +49,7 @@ struct RunFacts {
 struct Segmentation {
   std::string path;
   Volume scan;                      // as read
+  SourceFile source;                // what it was read from
   std::optional<Volume> conformed;  // where it had to be
   NetworkOptions network;
   Normalization normalization;
@@ -67,6 +72,8 @@ class ScanPipeline {
   ScanPipeline(const DescribedModel& model, const PipelineOptions& options);
 
   const NormalizeOptions& normalize() const { return normalize_; }
+  // What the labels depend on beside model and scan, by name; "precision" only where one was asked for.
+  std::map<std::string, std::string> label_options() const;
   const Session* session() const { return session_ ? &*session_ : nullptr; }  // of the last computation
 
   Segmentation read(const std::string& path) const;  // and prepare
@@ -78,6 +85,7 @@ class ScanPipeline {
 
  private:
   bool is_open_for(const Segmentation& item) const;
+  void clean(Segmentation& item) const;
   Compiled compile_for(const Segmentation& item, Attempt& attempt, bool is_first);
   void load(const Segmentation& item, Compiled compiled);
   void run(Segmentation& item, RunOptions options);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "core/error.h"
 #include "volume/parallel.h"
@@ -211,8 +212,32 @@ void for_each_run(T* data, const Rows& rows, F f) {
   });
 }
 
+constexpr int64_t kTwinShare = 3, kTwinVoxels = 64;  // smaller parts are noise
+
 template <class T>
-int64_t keep_largest_in(T* data, const Dims& dims, Connectivity connectivity) {
+void clear_others(T* data, const Rows& rows, const std::vector<uint32_t>& roots, const std::vector<uint8_t>& keep) {
+  for_each_run(data, rows, [&](uint32_t i, T* voxels, int64_t length) {
+    if (keep[roots[i]] == 0) std::fill(voxels, voxels + length, T{0});
+  });
+}
+
+template <class T>
+int64_t drop_islands_in(T* data, const Dims& dims, int64_t voxels, Connectivity connectivity) {
+  const Rows rows = cut_rows<T>(data, dims, false);
+  const std::vector<uint32_t> roots = join_all(rows, connectivity);
+  const std::vector<int64_t> sizes = sizes_of(rows, roots);
+  std::vector<uint8_t> keep(roots.size());
+  int64_t dropped = 0;
+  for (uint32_t i = 0; i < roots.size(); ++i) {
+    keep[i] = sizes[i] >= voxels;
+    if (roots[i] == i && !keep[i]) dropped += sizes[i];
+  }
+  if (dropped > 0) clear_others(data, rows, roots, keep);
+  return dropped;
+}
+
+template <class T>
+int64_t keep_largest_in(T* data, const Dims& dims, Connectivity connectivity, std::vector<int64_t>* twins) {
   const Rows rows = cut_rows<T>(data, dims, false);
   const std::vector<uint32_t> roots = join_all(rows, connectivity);
   const std::vector<int64_t> sizes = sizes_of(rows, roots);
@@ -230,9 +255,13 @@ int64_t keep_largest_in(T* data, const Dims& dims, Connectivity connectivity) {
     kept += sizes[root];
   }
   if (kept == all) return 0;
-  for_each_run(data, rows, [&](uint32_t i, T* voxels, int64_t length) {
-    if (keep[roots[i]] == 0) std::fill(voxels, voxels + length, T{0});
-  });
+  std::set<int64_t> lost;
+  for (uint32_t i = 0; i < roots.size(); ++i)
+    if (roots[i] == i && keep[i] == 0 && sizes[i] >= kTwinVoxels &&
+        sizes[i] * kTwinShare >= sizes[largest.at(rows.runs[i].label)])
+      lost.insert(rows.runs[i].label);
+  if (twins) twins->assign(lost.begin(), lost.end());
+  clear_others(data, rows, roots, keep);
   return all - kept;
 }
 
@@ -322,10 +351,16 @@ Components find_components(const Volume& labels, Connectivity connectivity) {
                                       : find_in(labels.as<int16_t>(), labels.dims, connectivity);
 }
 
-int64_t keep_largest(Volume& labels, Connectivity connectivity) {
+int64_t keep_largest(Volume& labels, Connectivity connectivity, std::vector<int64_t>* twins) {
   check(labels);
-  return labels.type == VoxelType::U8 ? keep_largest_in(labels.as<uint8_t>(), labels.dims, connectivity)
-                                      : keep_largest_in(labels.as<int16_t>(), labels.dims, connectivity);
+  return labels.type == VoxelType::U8 ? keep_largest_in(labels.as<uint8_t>(), labels.dims, connectivity, twins)
+                                      : keep_largest_in(labels.as<int16_t>(), labels.dims, connectivity, twins);
+}
+
+int64_t drop_islands(Volume& labels, int64_t voxels, Connectivity connectivity) {
+  check(labels);
+  return labels.type == VoxelType::U8 ? drop_islands_in(labels.as<uint8_t>(), labels.dims, voxels, connectivity)
+                                      : drop_islands_in(labels.as<int16_t>(), labels.dims, voxels, connectivity);
 }
 
 int64_t fill_holes(Volume& labels) {

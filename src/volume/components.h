@@ -24,7 +24,12 @@ struct Components {
 Components find_components(const Volume& labels, Connectivity connectivity = Connectivity::Corners);
 
 // Clears all but the largest component of every label (of equals the first). Returns how many voxels were cleared.
-int64_t keep_largest(Volume& labels, Connectivity connectivity = Connectivity::Corners);
+// `twins` gets the labels that lost a component at least a third as large, as those do that left and right share.
+int64_t keep_largest(Volume& labels, Connectivity connectivity = Connectivity::Corners,
+                     std::vector<int64_t>* twins = nullptr);
+
+// Clears components of less than `voxels` voxels. Returns how many voxels were cleared.
+int64_t drop_islands(Volume& labels, int64_t voxels, Connectivity connectivity = Connectivity::Corners);
 
 // Fills regions of background that do not reach the border (connected by faces) with the label that touches them most
 // (of equals the smallest). Returns how many voxels were filled.

@@ -65,11 +65,14 @@ Range finite_range(const std::vector<float>& values, const Volume& volume) {
   return {low, high};
 }
 
-// The value below which all but the brightest 1 - high_fraction of the nonzero voxels lie, to one of 1000 bins.
-float robust_white(const std::vector<float>& values, const Range& range, double high_fraction) {
-  const float bin_size = (range.high - range.low) / kBins;
-  std::vector<int64_t> histogram(kBins);
+struct Histogram {
+  std::vector<int64_t> counts = std::vector<int64_t>(kBins);
   int64_t nonzero = 0;
+};
+
+Histogram histogram_of(const std::vector<float>& values, const Range& range) {
+  const float bin_size = (range.high - range.low) / kBins;
+  Histogram out;
   std::mutex mutex;
   const auto count = static_cast<int64_t>(values.size());
   parallel_ranges(count, kPart, [&](int64_t begin, int64_t end) {
@@ -79,22 +82,98 @@ float robust_white(const std::vector<float>& values, const Range& range, double 
       const float v = values[static_cast<size_t>(i)];
       own_nonzero += std::abs(v) >= 1e-15f;
       const float bin = (v - range.low) / bin_size;  // not a number where bins are too narrow for a float
-      ++own[static_cast<size_t>(bin < kBins - 1 ? bin : kBins - 1)];
+      ++own[static_cast<size_t>(bin < 0 ? 0 : bin < kBins - 1 ? bin : kBins - 1)];
     }
     const std::lock_guard<std::mutex> lock(mutex);
-    nonzero += own_nonzero;
-    for (size_t b = 0; b < own.size(); ++b) histogram[b] += own[b];
+    out.nonzero += own_nonzero;
+    for (size_t b = 0; b < own.size(); ++b) out.counts[b] += own[b];
   });
-  const auto clipped = static_cast<int64_t>((1.0f - static_cast<float>(high_fraction)) * static_cast<float>(nonzero));
-  const int64_t wanted = static_cast<int64_t>(values.size()) - clipped;
-  int64_t below = histogram[0];
+  return out;
+}
+
+// The value below which all but the brightest 1 - high_fraction of the nonzero voxels lie, to one of 1000 bins.
+float robust_white(const Histogram& histogram, int64_t count, const Range& range, double high_fraction) {
+  const float bin_size = (range.high - range.low) / kBins;
+  const auto clipped =
+      static_cast<int64_t>((1.0f - static_cast<float>(high_fraction)) * static_cast<float>(histogram.nonzero));
+  const int64_t wanted = count - clipped;
+  int64_t below = histogram.counts[0];
   int bin = 0;
   while (bin < kBins - 1) {
-    below += histogram[static_cast<size_t>(bin + 1)];
+    below += histogram.counts[static_cast<size_t>(bin + 1)];
     if (below >= wanted) break;
     ++bin;
   }
   return static_cast<float>(bin) * bin_size + range.low;
+}
+
+// The range without voxels that are few and lie so far from all others that the rest would become a few grey levels:
+// below, where they would take more than half of the levels; above, where all others share a twentieth of the bins.
+// Most scans have none; theirs is the whole range, as FastSurfer and niimath take it.
+Range without_strays(const Histogram& histogram, int64_t count, const Range& range) {
+  constexpr double kStray = 1e-5;  // of all voxels
+  const auto few = static_cast<int64_t>(kStray * static_cast<double>(count)) + 1;
+  int first = 0, last = kBins - 1;
+  for (int64_t seen = 0; first < last && (seen += histogram.counts[static_cast<size_t>(first)]) <= few;) ++first;
+  for (int64_t seen = 0; last > first && (seen += histogram.counts[static_cast<size_t>(last)]) <= few;) --last;
+  const float bin_size = (range.high - range.low) / kBins;
+  const int rest = last - first + 1;
+  Range out = range;
+  if (first > rest) out.low = range.low + static_cast<float>(first) * bin_size;
+  if (kBins - 1 - last > 20 * rest) out.high = range.low + static_cast<float>(last + 1) * bin_size;
+  return out;
+}
+
+// Smallest and largest of the values that lie in a range.
+Range tight(const std::vector<float>& values, const Range& range) {
+  Range out{range.high, range.low};
+  for (const float v : values) {
+    if (v < range.low || v > range.high) continue;
+    out.low = std::min(out.low, v);
+    out.high = std::max(out.high, v);
+  }
+  return out;
+}
+
+// Grey levels between the 2nd and the 98th percentile of what is not the darkest.
+double levels_used(const Histogram& histogram, const Range& range, float white) {
+  int64_t above = 0;
+  for (int b = 1; b < kBins; ++b) above += histogram.counts[static_cast<size_t>(b)];
+  int low = 1, high = kBins - 1;
+  for (int64_t seen = 0; low < high && (seen += histogram.counts[static_cast<size_t>(low)]) < above / 50;) ++low;
+  for (int64_t seen = 0; high > low && (seen += histogram.counts[static_cast<size_t>(high)]) < above / 50;) --high;
+  const double bin_size = static_cast<double>(range.high - range.low) / kBins;
+  return above == 0 ? 255
+                    : 255 * (high - low + 1) * bin_size / std::max(bin_size, static_cast<double>(white - range.low));
+}
+
+struct Scaling {
+  Range range;
+  float white;
+};
+
+Scaling scaling_of(const std::vector<float>& values, const Range& all, double high_fraction,
+                   std::vector<std::string>& notices) {
+  const auto count = static_cast<int64_t>(values.size());
+  Range range = all;
+  Histogram histogram = histogram_of(values, range);
+  constexpr int kRounds = 8;  // each narrows the range by half at least
+  for (int round = 0; round < kRounds; ++round) {
+    const Range next = without_strays(histogram, count, range);
+    if (next.low == range.low && next.high == range.high) break;
+    const Range closer = tight(values, next);
+    if (!(closer.low < closer.high)) break;
+    range = closer;
+    histogram = histogram_of(values, range);
+  }
+  if (range.low != all.low || range.high != all.high)
+    notices.push_back(cat("a few voxels lie far from all others (all: ", all.low, " to ", all.high,
+                          ", without them: ", range.low, " to ", range.high, "); they were clipped"));
+  const float white = robust_white(histogram, count, range, high_fraction);
+  if (const double levels = levels_used(histogram, range, white); levels < 16)
+    notices.push_back(cat("nearly all intensities share ", std::ceil(levels),
+                          " of 256 grey levels: does the background have an odd value (", range.low, ")?"));
+  return {range, white};
 }
 
 // Axes (L, I, A), the voxel at size / 2 at `centre`.
@@ -262,20 +341,21 @@ Conformed conform(const Volume& volume, const ConformOptions& options) {
   for (int64_t n : volume.dims)
     if (n < 2) fail(ErrorCode::InvalidInput, volume.name, "is ", to_string(volume.dims), "; a 3-D volume is needed");
   std::vector<float> values = to_floats(volume);
-  const Range range = finite_range(values, volume);
-  const float white = robust_white(values, range, options.high_fraction);
+  Conformed out;
+  std::vector<std::string> notices;
+  const auto [range, white] = scaling_of(values, finite_range(values, volume), options.high_fraction, notices);
   const float scale = white > range.low ? 255.0f / (white - range.low) : 1.0f;
-  parallel_ranges(volume.voxels(), 1 << 18, [&](int64_t begin, int64_t end) {
+  parallel_ranges(volume.voxels(), 1 << 18, [&, low = range.low](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       float& v = values[static_cast<size_t>(i)];
-      v = std::clamp(scale * (v - range.low), 0.0f, 255.0f);
+      v = std::clamp(scale * (v - low), 0.0f, 255.0f);
     }
   });
-  Conformed out;
   out.source_low = static_cast<double>(range.low);
   out.source_high = static_cast<double>(white > range.low ? white : range.low + 255.0f);
   out.volume = Volume({options.size, options.size, options.size}, VoxelType::U8);
   out.volume.name = volume.name;
+  out.volume.notices = notices;
   add_grid_notices(volume, out.volume.notices);
   const Affine affine = placed(values, volume, options, out.volume.notices);
   set_affine(out.volume, affine);

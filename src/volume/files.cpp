@@ -1,9 +1,15 @@
 // The file layer above the readers and writers, which work on memory.
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "volume/gzip.h"
 #include "volume/io.h"
+#include "volume/mgh.h"
 #include "volume/nifti.h"
 #include "volume/report.h"
 
@@ -24,22 +30,80 @@ std::string partner(const std::string& stem, const char* suffix, const std::stri
   fail(ErrorCode::Io, path, "belongs to a pair, but ", stem, suffix, " is not there");
 }
 
-}  // namespace
-
-Volume read_volume(const std::string& path, const ReadOptions& options) {
+// The files of a volume: itself, or header and image.
+std::vector<std::string> files_of(const std::string& path) {
   std::string stem = path;
   if (stem.ends_with(".gz")) stem.resize(stem.size() - 3);
   const bool is_header = stem.ends_with(".hdr"), is_image = stem.ends_with(".img");
-  if (!is_header && !is_image) return read_volume(read_file(path), path == "-" ? "standard input" : path, options);
+  if (!is_header && !is_image) return {path};
   stem.resize(stem.size() - 4);
-  const std::string header = is_header ? path : partner(stem, ".hdr", path);
-  const std::string image = is_image ? path : partner(stem, ".img", path);
-  return read_volume_pair(read_file(header), read_file(image), path, options);
+  return {is_header ? path : partner(stem, ".hdr", path), is_image ? path : partner(stem, ".img", path)};
+}
+
+SourceFile facts_of(const std::vector<std::vector<std::byte>>& parts) {
+  SourceFile out;
+  Sha256 sum;
+  for (const auto& part : parts) {
+    out.bytes += part.size();
+    sum.add(part);
+  }
+  out.sha256 = sum.hex();
+  return out;
+}
+
+std::vector<std::vector<std::byte>> read_files(const std::string& path, const std::atomic<bool>* cancel) {
+  std::vector<std::vector<std::byte>> parts;
+  for (const std::string& file : files_of(path)) parts.push_back(read_file(file, cancel));
+  return parts;
+}
+
+bool is_stream(const std::string& path) {
+  std::error_code failed;
+  const fs::file_status status = fs::status(path, failed);
+  return path == "-" || (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status));
+}
+
+}  // namespace
+
+Volume read_volume(const std::string& path, const ReadOptions& options) {
+  const std::vector<std::vector<std::byte>> parts = read_files(path, options.cancel);
+  if (options.source) *options.source = facts_of(parts);
+  ReadOptions limited = options;
+  if (const std::string mib = environment_variable("GYRUS_MAX_SCAN_MIB"); !mib.empty())
+    limited.max_bytes = std::min<uint64_t>(options.max_bytes, std::strtoull(mib.c_str(), nullptr, 10) << 20);
+  if (parts.size() == 2) return read_volume_pair(parts[0], parts[1], path, limited);
+  return read_volume(parts[0], path == "-" ? "standard input" : path, limited);
+}
+
+SourceFile source_file(const std::string& path) { return facts_of(read_files(path, nullptr)); }
+
+std::string volume_comment(const std::string& path) {
+  constexpr size_t kStart = 1 << 18;  // bytes of the file, enough for those
+  constexpr size_t kRoom = 1 << 16;   // of header and extensions
+  std::vector<std::byte> start(kStart);
+  std::ifstream in(path, std::ios::binary);
+  in.read(reinterpret_cast<char*>(start.data()), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<size_t>(in.gcount()));
+  if (is_gzip(start)) start = gunzip_head(start, kRoom, path);
+  return is_nifti_header(start) ? nifti_comment(parse_nifti_header(start, path), start) : std::string();
+}
+
+VolumeFormat volume_format(const std::string& path) {
+  if (is_stream(path)) return VolumeFormat::NiftiGz;
+  std::string name = path;
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (name.ends_with(".nii")) return VolumeFormat::Nifti;
+  if (name.ends_with(".nii.gz")) return VolumeFormat::NiftiGz;
+  if (name.ends_with(".mgh")) return VolumeFormat::Mgh;
+  if (name.ends_with(".mgz") || name.ends_with(".mgh.gz")) return VolumeFormat::Mgz;
+  fail(ErrorCode::InvalidInput, path, "volumes are written as .nii, .nii.gz, .mgh or .mgz; name it so");
 }
 
 void write_volume(const std::string& path, const Volume& volume, const WriteOptions& options) {
-  std::vector<std::byte> bytes = encode_nifti(volume, options.labels ? kLabelIntent : 0);
-  if (path == "-" || path.ends_with(".gz")) bytes = gzip(bytes, options.gzip_level);
+  const VolumeFormat format = volume_format(path);
+  const bool is_mgh = format == VolumeFormat::Mgh || format == VolumeFormat::Mgz;
+  std::vector<std::byte> bytes = is_mgh ? encode_mgh(volume) : encode_nifti(volume, options.labels ? kLabelIntent : 0);
+  if (format == VolumeFormat::NiftiGz || format == VolumeFormat::Mgz) bytes = gzip(bytes, options.gzip_level);
   write_file(path, bytes);
 }
 

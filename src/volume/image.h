@@ -38,5 +38,7 @@ void draw_text(Image& image, int x, int y, const std::string& text, Rgb colour);
 
 // PNG file bytes.
 std::vector<std::byte> encode_png(const Image& image);
+// The same with at most 256 colours, greys in 32 steps: less than half of the bytes.
+std::vector<std::byte> encode_small_png(const Image& image);
 
 }  // namespace gyrus

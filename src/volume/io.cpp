@@ -1,5 +1,8 @@
 #include "volume/io.h"
 
+#include <cstring>
+#include <string_view>
+
 #include "core/error.h"
 #include "volume/gzip.h"
 #include "volume/mgh.h"
@@ -21,6 +24,22 @@ void check_size(uint64_t bytes, const std::string& name, const ReadOptions& opti
          options.max_bytes >> 20, " MiB allowed");
 }
 
+bool starts_with(std::span<const std::byte> head, size_t offset, std::string_view text) {
+  return head.size() >= offset + text.size() && std::memcmp(head.data() + offset, text.data(), text.size()) == 0;
+}
+
+// What to do with formats that others read.
+std::string other_format(std::span<const std::byte> head) {
+  if (starts_with(head, 128, "DICM")) return ": it is DICOM; convert the series with dcm2niix";
+  if (starts_with(head, 0, "NRRD")) return ": it is NRRD; convert it with niimath or 3D Slicer";
+  if (starts_with(head, 0, "mrtrix image")) return ": it is MRtrix's; convert it with mrconvert";
+  if (starts_with(head, 0, "ObjectType") || starts_with(head, 0, "NDims"))
+    return ": it is MetaImage; convert it with niimath or ITK-SNAP";
+  if (starts_with(head, 0, "\ntype ") || starts_with(head, 0, "type  = "))
+    return ": it is AFNI's; convert it with 3dAFNItoNIFTI";
+  return {};
+}
+
 // How many bytes a single-file volume may have at most, from the first bytes of it.
 uint64_t promised_bytes(std::span<const std::byte> head, const std::string& name, const ReadOptions& options) {
   if (is_nifti_header(head)) {
@@ -34,7 +53,7 @@ uint64_t promised_bytes(std::span<const std::byte> head, const std::string& name
     check_size(bytes, name, options);
     return bytes;
   }
-  fail(ErrorCode::InvalidInput, name, "is neither NIfTI nor MGH (nor one of them gzipped)");
+  fail(ErrorCode::InvalidInput, name, "is neither NIfTI nor MGH (nor one of them gzipped)", other_format(head));
 }
 
 // `bytes` or, where they are gzip, what they inflate to, kept alive in `storage`.

@@ -126,6 +126,8 @@ std::string itksnap_table(const LabelTable& labels) {
     const bool shown = entry.value != 0;
     std::string quoted = entry.name;
     std::replace(quoted.begin(), quoted.end(), '"', '\'');
+    std::replace_if(
+        quoted.begin(), quoted.end(), [](unsigned char c) { return c < ' '; }, ' ');
     out += cat(padded(std::to_string(entry.value), 8), padded(std::to_string(entry.colour[0]), 5),
                padded(std::to_string(entry.colour[1]), 5), padded(std::to_string(entry.colour[2]), 5),
                shown ? "1     1   1    \"" : "0     0   0    \"", quoted, "\"\n");

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "core/error.h"
 #include "volume/parallel.h"
@@ -117,18 +118,33 @@ Volume cut(const Volume& mask, const VoxelBox& box) {
   return out;
 }
 
+// The element that stands for zero, if there is one.
 template <class T>
-void clear_outside(T* data, const uint8_t* mask, int64_t count, double slope, double intercept) {
-  const double element = -intercept / slope;
-  T zero{};
+std::optional<T> zero_element(const Volume& scan) {
+  if (!scan.is_scaled()) return T{0};
   if constexpr (std::is_floating_point_v<T>) {
-    zero = static_cast<T>(element);
-  } else {
-    zero = static_cast<T>(std::clamp(std::round(element), static_cast<double>(std::numeric_limits<T>::min()),
-                                     std::nextafter(static_cast<double>(std::numeric_limits<T>::max()), 0.0)));
+    const T zero = static_cast<T>(-scan.intercept / scan.slope);
+    if (scan.slope * static_cast<double>(zero) + scan.intercept == 0) return zero;
+  } else if constexpr (sizeof(T) <= 4) {  // which a double holds exactly
+    const double element = std::round(-scan.intercept / scan.slope);
+    if (element >= static_cast<double>(std::numeric_limits<T>::min()) &&
+        element <= static_cast<double>(std::numeric_limits<T>::max()) && scan.slope * element + scan.intercept == 0)
+      return static_cast<T>(element);
   }
+  return std::nullopt;
+}
+
+template <class T>
+void clear_outside(T* data, const uint8_t* mask, int64_t count, T zero) {
   for (int64_t i = 0; i < count; ++i)
     if (mask[i] == 0) data[i] = zero;
+}
+
+Volume as_floats(const Volume& scan) {
+  Volume out = like(scan, VoxelType::F32);
+  const std::vector<float> values = to_floats(scan);
+  std::memcpy(out.data.data(), values.data(), out.data.size());
+  return out;
 }
 
 }  // namespace
@@ -169,12 +185,17 @@ Volume make_mask(const Volume& labels, double border_mm) {
 Volume apply_mask(const Volume& scan, const Volume& mask) {
   check_same_extents(scan, mask);
   if (mask.type != VoxelType::U8) fail(ErrorCode::InvalidInput, mask.name, "a mask is uint8");
-  Volume out = scan;
-  visit_elements(scan, [&](const auto* data) {
+  return visit_elements(scan, [&](const auto* data) {
     using T = std::remove_cv_t<std::remove_pointer_t<decltype(data)>>;
-    clear_outside(out.as<T>(), mask.as<uint8_t>(), out.voxels(), scan.slope, scan.intercept);
+    const std::optional<T> zero = zero_element<T>(scan);
+    Volume out = zero ? scan : as_floats(scan);
+    if (zero) {
+      clear_outside(out.as<T>(), mask.as<uint8_t>(), out.voxels(), *zero);
+    } else {
+      clear_outside(out.as<float>(), mask.as<uint8_t>(), out.voxels(), 0.0f);
+    }
+    return out;
   });
-  return out;
 }
 
 }  // namespace gyrus

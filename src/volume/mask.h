@@ -9,8 +9,8 @@ namespace gyrus {
 // centres; U8 on the same grid.
 Volume make_mask(const Volume& labels, double border_mm = 0);
 
-// The scan with zero intensity outside the mask; type, slope, intercept and header stay. (Where zero is no element of
-// a scaled type, the nearest one.)
+// The scan with zero intensity outside the mask; type, slope, intercept and header stay, except where zero is no
+// element of a scaled type: then it becomes float32.
 Volume apply_mask(const Volume& scan, const Volume& mask);
 
 // Squared distance in mm from every voxel to the nearest voxel where `mask` is `target`; 1e30 where there is none.

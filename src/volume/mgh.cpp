@@ -1,5 +1,6 @@
 #include "volume/mgh.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -33,6 +34,53 @@ VoxelType mgh_type(int32_t code, const std::string& name) {
     default: break;
   }
   fail(ErrorCode::Unsupported, name, "MGH data type ", code, " is not one of uchar, int, float, short, ushort");
+}
+
+// As MGH can hold it: unscaled and of one of its types.
+Volume storable(const Volume& volume) {
+  const bool fits = volume.type == VoxelType::U8 || volume.type == VoxelType::I32 || volume.type == VoxelType::F32 ||
+                    volume.type == VoxelType::I16 || volume.type == VoxelType::U16;
+  if (fits && !volume.is_scaled()) return volume;
+  Volume out = like(volume, VoxelType::F32);
+  const std::vector<float> values = to_floats(volume);
+  std::memcpy(out.data.data(), values.data(), out.data.size());
+  out.comment = volume.comment;
+  return out;
+}
+
+int32_t mgh_code(VoxelType type) {
+  switch (type) {
+    case VoxelType::U8: return 0;
+    case VoxelType::I32: return 1;
+    case VoxelType::I16: return 4;
+    case VoxelType::U16: return 10;
+    default: return 3;
+  }
+}
+
+template <class T>
+void store_big(std::byte* out, size_t offset, T value) {
+  std::memcpy(out + offset, &value, sizeof(T));
+  if (!host_is_big_endian()) std::reverse(out + offset, out + offset + sizeof(T));
+}
+
+void write_mgh_header(std::byte* out, const Volume& volume) {
+  store_big(out, 0, int32_t{1});
+  for (size_t i = 0; i < 3; ++i) store_big(out, 4 + 4 * i, static_cast<int32_t>(volume.dims[i]));
+  store_big(out, 16, int32_t{1});
+  store_big(out, 20, mgh_code(volume.type));
+  store_big(out, 28, int16_t{1});
+  const Vec3d spacing = volume.spacing();
+  Vec3d half{};
+  for (size_t i = 0; i < 3; ++i) half[i] = static_cast<double>(volume.dims[i]) / 2;
+  const Vec3d centre = map_point(volume.affine, half);
+  for (int i = 0; i < 3; ++i) {
+    const auto at = static_cast<size_t>(i);
+    store_big(out, 30 + 4 * at, static_cast<float>(spacing[at]));
+    for (int r = 0; r < 3; ++r)
+      store_big(out, 42 + 12 * at + 4 * static_cast<size_t>(r), static_cast<float>(volume.affine(r, i) / spacing[at]));
+    store_big(out, 78 + 4 * at, static_cast<float>(centre[at]));
+  }
 }
 
 MghHeader parse(std::span<const std::byte> bytes, const std::string& name) {
@@ -87,6 +135,27 @@ uint64_t mgh_bytes(std::span<const std::byte> bytes, const std::string& name) {
 }
 
 int64_t mgh_frames(std::span<const std::byte> bytes, const std::string& name) { return parse(bytes, name).frames; }
+
+std::vector<std::byte> encode_mgh(const Volume& volume) {
+  constexpr size_t kParameters = 5 * sizeof(float);  // TR, flip angle, TE, TI, field of view: not known
+  constexpr int32_t kCommandLine = 3;
+  const Volume plain = storable(volume);
+  const size_t tag = plain.comment.empty() ? 0 : 12 + plain.comment.size() + 1;
+  const size_t behind = kMghHeaderBytes + plain.data.size() + kParameters;
+  std::vector<std::byte> out(behind + tag);
+  write_mgh_header(out.data(), plain);
+  const size_t size = byte_size(plain.type);
+  if (size > 1 && !host_is_big_endian()) {
+    copy_swapped(out.data() + kMghHeaderBytes, plain.data.data(), static_cast<size_t>(plain.voxels()), size);
+  } else {
+    std::memcpy(out.data() + kMghHeaderBytes, plain.data.data(), plain.data.size());
+  }
+  if (tag == 0) return out;
+  store_big(out.data(), behind, kCommandLine);
+  store_big(out.data(), behind + 4, static_cast<int64_t>(plain.comment.size() + 1));
+  std::memcpy(out.data() + behind + 12, plain.comment.data(), plain.comment.size());
+  return out;
+}
 
 Volume decode_mgh(std::span<const std::byte> bytes, int64_t frame, const std::string& name) {
   const MghHeader header = parse(bytes, name);

@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kHeader1Bytes = 348;
 constexpr size_t kHeader2Bytes = 540;
 constexpr int kFloat128 = 1536;
+constexpr int kCommentCode = 6;  // of an extension: plain text
 
 struct DatatypeRow {
   int code;
@@ -175,12 +176,17 @@ void set_extents(NiftiHeader& header, const int64_t (&dim)[8], const std::string
 }
 
 void tidy(NiftiHeader& header) {
+  if (!std::isfinite(header.slope) || !std::isfinite(header.intercept))
+    header.notices.push_back("the scaling in the header is not finite and was ignored");
   if (!std::isfinite(header.slope) || header.slope == 0) {
     header.slope = 1;
     header.intercept = 0;
   }
   if (!std::isfinite(header.intercept)) header.intercept = 0;
   NiftiSpace& space = header.space;
+  const bool odd = std::any_of(space.pixdim.begin(), space.pixdim.end(),
+                               [](double size) { return !std::isfinite(size) || size == 0; });
+  if (odd) header.notices.push_back("a voxel size in the header is 0 or not finite; 1 is taken for it");
   space.qfac = space.qfac < 0 ? -1 : 1;
   for (double& size : space.pixdim) size = std::isfinite(size) && size != 0 ? std::abs(size) : 1.0;
   for (double& v : space.quatern) v = std::isfinite(v) ? v : 0.0;
@@ -204,8 +210,35 @@ Affine plain_affine(const Volume& volume, bool flip_x) {
   return out;
 }
 
+// Largest distance in mm between where the two forms put a corner of the grid.
+double disagreement(const Volume& volume, const Affine& a, const Affine& b) {
+  double worst = 0;
+  for (int corner = 0; corner < 8; ++corner) {
+    Vec3d voxel{};
+    for (size_t i = 0; i < 3; ++i) voxel[i] = (corner >> i & 1) != 0 ? static_cast<double>(volume.dims[i] - 1) : 0.0;
+    const Vec3d p = map_point(a, voxel), q = map_point(b, voxel);
+    worst = std::max(worst, std::hypot(p[0] - q[0], p[1] - q[1], p[2] - q[2]));
+  }
+  return worst;
+}
+
+void compare_forms(Volume& volume) {
+  constexpr double kFar = 2;  // mm; templates and rounding stay below
+  const NiftiSpace& space = volume.space;
+  if (space.sform_code <= 0 || space.qform_code <= 0) return;
+  const Affine q = qform_affine(space);
+  if (!is_usable(space.srow) || !is_usable(q)) return;
+  // Codes of different spaces (a scanner's, a template's) may well differ.
+  if (space.sform_code != space.qform_code) return;
+  const double distance = disagreement(volume, space.srow, q);
+  if (distance > kFar)
+    volume.notices.push_back(cat("sform and qform disagree by up to ", std::round(distance),
+                                 " (in units of the header); the sform is used: check left and right, and the size"));
+}
+
 void place(Volume& volume, NiftiKind kind) {
   const NiftiSpace& space = volume.space;
+  compare_forms(volume);
   bool found = false;
   if (space.sform_code > 0) {
     volume.affine = space.srow;
@@ -286,7 +319,20 @@ void store_text(std::byte* out, size_t offset, size_t room, const std::string& t
   std::memcpy(out + offset, text.data(), std::min(text.size(), room - 1));
 }
 
-void write_header1(std::byte* out, const Volume& volume, int intent_code) {
+// An extension is its size (a multiple of 16), its code and its bytes.
+size_t extension_bytes(const std::string& comment) {
+  return comment.empty() ? 0 : (8 + comment.size() + 1 + 15) / 16 * 16;
+}
+
+void write_extension(std::byte* out, size_t header, const std::string& comment) {
+  if (comment.empty()) return;
+  out[header] = std::byte{1};
+  store(out, header + 4, static_cast<int32_t>(extension_bytes(comment)));
+  store(out, header + 8, int32_t{kCommentCode});
+  std::memcpy(out + header + 12, comment.data(), comment.size());
+}
+
+void write_header1(std::byte* out, const Volume& volume, int intent_code, size_t voxel_offset) {
   const NiftiSpace& space = volume.space;
   const auto f32 = [&](size_t offset, double value) { store(out, offset, to_float(value)); };
   const auto i16 = [&](size_t offset, int64_t value) { store(out, offset, static_cast<int16_t>(value)); };
@@ -300,7 +346,7 @@ void write_header1(std::byte* out, const Volume& volume, int intent_code) {
   i16(72, static_cast<int64_t>(8 * byte_size(volume.type)));
   f32(76, space.qfac);
   for (size_t i = 0; i < 3; ++i) f32(80 + 4 * i, space.pixdim[i]);
-  f32(108, 352);
+  f32(108, static_cast<double>(voxel_offset));
   f32(112, volume.slope);
   f32(116, volume.intercept);
   store(out, 123, static_cast<uint8_t>(space.units));
@@ -315,7 +361,7 @@ void write_header1(std::byte* out, const Volume& volume, int intent_code) {
   std::memcpy(out + 344, "n+1", 4);
 }
 
-void write_header2(std::byte* out, const Volume& volume, int intent_code) {
+void write_header2(std::byte* out, const Volume& volume, int intent_code, size_t voxel_offset) {
   const NiftiSpace& space = volume.space;
   store(out, 0, int32_t{540});
   std::memcpy(out + 4, "n+2\0\r\n\032\n", 8);
@@ -325,7 +371,7 @@ void write_header2(std::byte* out, const Volume& volume, int intent_code) {
   for (size_t i = 0; i < 7; ++i) store(out, 24 + 8 * i, i < 3 ? volume.dims[i] : int64_t{1});
   store(out, 104, space.qfac);
   for (size_t i = 0; i < 3; ++i) store(out, 112 + 8 * i, space.pixdim[i]);
-  store(out, 168, int64_t{544});
+  store(out, 168, static_cast<int64_t>(voxel_offset));
   store(out, 176, volume.slope);
   store(out, 184, volume.intercept);
   store_text(out, 240, 80, volume.description);
@@ -382,6 +428,22 @@ NiftiHeader parse_nifti_header(std::span<const std::byte> bytes, const std::stri
   return header;
 }
 
+std::string nifti_comment(const NiftiHeader& header, std::span<const std::byte> bytes) {
+  const size_t start = header.version == 1 ? kHeader1Bytes : kHeader2Bytes;
+  const auto end = std::min<uint64_t>(bytes.size(), static_cast<uint64_t>(header.voxel_offset));
+  if (header.kind != NiftiKind::Single || end < start + 4 || bytes[start] == std::byte{0}) return {};
+  for (uint64_t at = start + 4; at + 8 <= end;) {
+    const auto size = load<int32_t>(bytes.data(), at, header.swapped);
+    if (size < 8 || static_cast<uint64_t>(size) > end - at) break;
+    if (load<int32_t>(bytes.data(), at + 4, header.swapped) == kCommentCode) {
+      const char* const text = reinterpret_cast<const char*>(bytes.data()) + at + 8;
+      return {text, std::find(text, text + size - 8, '\0')};
+    }
+    at += static_cast<uint64_t>(size);
+  }
+  return {};
+}
+
 Volume decode_nifti(const NiftiHeader& header, std::span<const std::byte> bytes, int64_t frame,
                     const std::string& name) {
   const int64_t frames = header.frames();
@@ -399,7 +461,9 @@ Volume decode_nifti(const NiftiHeader& header, std::span<const std::byte> bytes,
   volume.slope = header.slope;
   volume.intercept = header.intercept;
   volume.space = header.space;
+  volume.notices = header.notices;
   volume.description = header.description;
+  volume.comment = nifti_comment(header, bytes);
   decode_voxels(volume, bytes.data() + offset + skip, header.datatype, header.swapped);
   place(volume, header.kind);
   return volume;
@@ -408,13 +472,15 @@ Volume decode_nifti(const NiftiHeader& header, std::span<const std::byte> bytes,
 std::vector<std::byte> encode_nifti(const Volume& volume, int intent_code) {
   if (host_is_big_endian()) fail(ErrorCode::Unsupported, "nifti", "writing from a big-endian machine");
   const bool large = std::any_of(volume.dims.begin(), volume.dims.end(), [](int64_t n) { return n > 32767; });
-  const size_t offset = large ? 544 : 352;
+  const size_t header = large ? kHeader2Bytes : kHeader1Bytes;
+  const size_t offset = header + 4 + extension_bytes(volume.comment);
   std::vector<std::byte> out(offset + volume.data.size());
   if (large) {
-    write_header2(out.data(), volume, intent_code);
+    write_header2(out.data(), volume, intent_code, offset);
   } else {
-    write_header1(out.data(), volume, intent_code);
+    write_header1(out.data(), volume, intent_code, offset);
   }
+  write_extension(out.data(), header, volume.comment);
   std::memcpy(out.data() + offset, volume.data.data(), volume.data.size());
   return out;
 }

@@ -26,6 +26,7 @@ struct NiftiHeader {
   double intercept = 0;
   NiftiSpace space;
   std::string description;
+  std::vector<std::string> notices;  // what had to be assumed
 
   int64_t frames() const;       // volumes in a 4-D … 7-D file
   uint64_t data_bytes() const;  // of all frames
@@ -39,7 +40,10 @@ NiftiHeader parse_nifti_header(std::span<const std::byte> bytes, const std::stri
 // One frame out of `bytes`, the file that holds the voxels.
 Volume decode_nifti(const NiftiHeader& header, std::span<const std::byte> bytes, int64_t frame,
                     const std::string& name);
-// The whole file, little-endian: NIfTI-1, or NIfTI-2 where an extent passes 32767.
+// The plain text (extension code 6) between header and voxels of a single file; empty where there is none.
+std::string nifti_comment(const NiftiHeader& header, std::span<const std::byte> bytes);
+// The whole file, little-endian: NIfTI-1, or NIfTI-2 where an extent passes 32767. The volume's comment becomes an
+// extension.
 std::vector<std::byte> encode_nifti(const Volume& volume, int intent_code = 0);
 
 }  // namespace gyrus

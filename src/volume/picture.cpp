@@ -99,11 +99,13 @@ double longest_side(const AnatomicalGrid& grid, const Box& box) {
   return longest;
 }
 
-SliceStyle style_of(const Volume& scan, const AnatomicalGrid& grid, const Box& box, double opacity, int side) {
+SliceStyle style_of(const Volume& scan, const AnatomicalGrid& grid, const Box& box, const OverlayStyle& overlay,
+                    int side) {
   SliceStyle style;
   style.black = quantile(scan, 0.01);
   style.white = quantile(scan, 0.995);
-  style.opacity = opacity;
+  style.opacity = overlay.opacity;
+  style.contours = overlay.contours;
   style.pixels_per_mm = side / longest_side(grid, box);
   return style;
 }
@@ -150,7 +152,7 @@ Image picture_mosaic(const Volume& scan, const Volume& labels, const LabelTable&
     box.last[i] = std::min(head.last[i], part.last[i]);
     if (box.first[i] >= box.last[i]) box = head;
   }
-  const SliceStyle style = style_of(scan, grid, box, options.opacity, options.tile_height);
+  const SliceStyle style = style_of(scan, grid, box, options.overlay, options.tile_height);
   constexpr Plane kPlanes[3] = {Plane::Axial, Plane::Coronal, Plane::Sagittal};
   std::vector<std::vector<Image>> rows;
   int tile_width = 0;
@@ -191,7 +193,7 @@ Image picture_of_slices(const Volume& scan, const Volume& labels, const LabelTab
   check_same_extents(scan, labels);
   const AnatomicalGrid grid = anatomical_grid(scan);
   const Box box = head_box(scan, grid);
-  const SliceStyle style = style_of(scan, grid, box, options.opacity, kPanelSide);
+  const SliceStyle style = style_of(scan, grid, box, {options.opacity, false}, kPanelSide);
   const std::array<int64_t, 3> slices = telling_slices(labels, grid);
   constexpr Plane kPlanes[3] = {Plane::Axial, Plane::Coronal, Plane::Sagittal};
   std::array<std::array<Image, 3>, 2> panels;

@@ -20,11 +20,17 @@ struct PictureOptions {
 Image picture_of_slices(const Volume& scan, const Volume& labels, const LabelTable& table,
                         const PictureOptions& options = {});
 
+// How labels lie over the scan.
+struct OverlayStyle {
+  double opacity = 0.5;   // of their areas
+  bool contours = false;  // draw their outlines
+};
+
 struct MosaicOptions {
   std::string title;
   int columns = 6;        // slices of each plane
   int tile_height = 200;  // pixels, of the tallest slice
-  double opacity = 0.5;
+  OverlayStyle overlay;
   bool legend = true;
 };
 

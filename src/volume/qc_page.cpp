@@ -111,7 +111,12 @@ std::string card(const QcEntry& entry, size_t number) {
   if (!entry.png.empty())
     out += cat("<img loading=\"lazy\" alt=\"slices of ", escaped(entry.name), "\" src=\"data:image/png;base64,",
                base64(entry.png), "\">\n");
-  return out + volumes_table(entry.report) + "</article>\n";
+  out += volumes_table(entry.report);
+  if (const auto& by = entry.report.provenance)
+    out += cat("<p class=\"faint\" title=\"", escaped(provenance_json(*by)), "\">gyrus ", escaped(by->version),
+               " &middot; ", escaped(by->model), " ", by->weights.substr(0, 8), " &middot; ", escaped(by->precision),
+               " on ", escaped(by->device), " &middot; ", escaped(by->date), "</p>\n");
+  return out + "</article>\n";
 }
 
 }  // namespace

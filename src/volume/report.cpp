@@ -196,21 +196,24 @@ std::string report_json(const Report& report) {
   if (report.grey_mm3) totals["grey_mm3"] = rounded(*report.grey_mm3, 1e-3);
   if (report.white_mm3) totals["white_mm3"] = rounded(*report.white_mm3, 1e-3);
   if (report.csf_mm3) totals["csf_mm3"] = rounded(*report.csf_mm3, 1e-3);
-  const Json out{{"scan", report.scan}, {"dims", report.dims}, {"spacing_mm", report.spacing},
-                 {"totals", totals},    {"labels", labels},    {"warnings", report.warnings}};
+  Json out{{"scan", report.scan}, {"dims", report.dims}, {"spacing_mm", report.spacing},
+           {"totals", totals},    {"labels", labels},    {"warnings", report.warnings}};
+  if (report.provenance) out["provenance"] = Json::parse(provenance_json(*report.provenance));
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string report_table(const Report& report, char separator) {
   const std::string s(1, separator);
   std::string out = cat("value", s, "name", s, "voxels", s, "mm3", s, "mean", s, "sd", s, "centroid_r_mm", s,
-                        "centroid_a_mm", s, "centroid_s_mm\n");
+                        "centroid_a_mm", s, "centroid_s_mm", s, "scan", s, "model", s, "weights_sha256\n");
+  const Provenance by = report.provenance.value_or(Provenance{});
+  const std::string behind = cat(s, field(report.scan, separator), s, field(by.model, separator), s, by.weights, "\n");
   for (const LabelStatistics& label : report.labels) {
     out += cat(label.value, s, field(label.name, separator), s, label.voxels, s, number(label.mm3));
     // What does not exist stays empty.
     const double values[] = {label.mean, label.sd, label.centroid[0], label.centroid[1], label.centroid[2]};
     for (double value : values) out += s + (label.voxels > 0 ? number(value) : std::string());
-    out += "\n";
+    out += behind;
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "volume/labels.h"
+#include "volume/provenance.h"
 #include "volume/volume.h"
 
 namespace gyrus {
@@ -29,6 +30,7 @@ struct Report {
   std::optional<double> white_mm3;      // ventricles and CSF
   std::optional<double> csf_mm3;
   std::vector<std::string> warnings;
+  std::optional<Provenance> provenance;  // what made the labels
 };
 
 // Statistics of each label over the scan, and what a reader should look at: labels missing, an unusual volume, a border

@@ -130,6 +130,25 @@ void tint(uint8_t* pixel, const Volume& labels, const SliceMap& map, const Palet
     pixel[c] = static_cast<uint8_t>(std::lround(pixel[c] * (1 - weight) + weight * sum[c] / covered));
 }
 
+int64_t label_under(const Volume& labels, const SliceMap& map, int x, int y) {
+  const auto u = static_cast<int64_t>(std::floor(map.across_at(x + 0.5) + 0.5));
+  const auto v = static_cast<int64_t>(std::floor(map.down_at(y + 0.5) + 0.5));
+  return static_cast<int64_t>(value_at(labels, map.voxel(u, v)));
+}
+
+// Colours the pixel where one of its four neighbours has another label.
+void outline(uint8_t* pixel, const Volume& labels, const SliceMap& map, const Palette& palette, int x, int y) {
+  const int64_t own = label_under(labels, map, x, y);
+  if (own == 0) return;
+  constexpr int kSteps[4][2] = {{-1, 0}, {1, 0}, {0, -1}, {0, 1}};
+  for (const auto& step : kSteps)
+    if (label_under(labels, map, x + step[0], y + step[1]) != own) {
+      const Rgb colour = palette[own];
+      std::memcpy(pixel, colour.data(), 3);
+      return;
+    }
+}
+
 }  // namespace
 
 AnatomicalGrid anatomical_grid(const Volume& volume) {
@@ -182,6 +201,7 @@ Image draw_slice(const Volume& volume, const Volume* labels, const LabelTable& t
         const uint8_t grey = to_grey(bilinear(volume, map, map.across_at(x + 0.5), map.down_at(y + 0.5)), style);
         std::memset(pixel, grey, 3);
         if (labels != nullptr) tint(pixel, *labels, map, palette, x, y, style.opacity);
+        if (labels != nullptr && style.contours) outline(pixel, *labels, map, palette, x, y);
       }
   });
   return image;

@@ -35,7 +35,8 @@ struct SliceStyle {
   double pixels_per_mm = 2;
   double black = 0;  // values shown as black and white
   double white = 255;
-  double opacity = 0.6;  // of the labels' colours
+  double opacity = 0.6;   // of the labels' colours
+  bool contours = false;  // the outlines of labels, opaque
 };
 
 // One slice, grey; with `labels` (same grid, or nullptr) in colours over it.

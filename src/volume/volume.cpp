@@ -192,4 +192,14 @@ int64_t zero_nonfinite(Volume& volume) {
   return 0;
 }
 
+void take_nonfinite_as_zero(Volume& volume) {
+  const int64_t odd = zero_nonfinite(volume);
+  if (odd == 0) return;
+  if (odd == volume.voxels())
+    fail(ErrorCode::InvalidInput, volume.name,
+         "holds nothing but NaN or infinite values: check that this is the right file");
+  volume.notices.push_back(
+      cat(odd, " of ", volume.voxels(), " voxels are NaN or infinite; they are taken as 0, as outside of the head"));
+}
+
 }  // namespace gyrus

@@ -43,6 +43,7 @@ struct Volume {
   Affine affine;     // voxel → RAS millimetres
   NiftiSpace space;  // agrees with `affine`; written to output files
   std::string description;
+  std::string comment;               // a header extension of plain text (NIfTI's code 6)
   std::string name;                  // file name, for messages
   std::vector<std::string> notices;  // what the reader had to assume; one line each
 
@@ -104,5 +105,8 @@ double value_at(const Volume& volume, int64_t i);
 std::vector<float> to_floats(const Volume& volume);
 // Replaces NaN and infinities by zero; returns how many there were. The type becomes F32 where it was scaled.
 int64_t zero_nonfinite(Volume& volume);
+// The same with a notice, as NaN stands for what lies outside of the head. Throws InvalidInput where there is nothing
+// else.
+void take_nonfinite_as_zero(Volume& volume);
 
 }  // namespace gyrus

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <csignal>
 
+#include "core/error.h"
 #include "e2e/e2e_support.h"
 #include "volume/nifti.h"
 
@@ -125,14 +126,22 @@ TEST_F(BadInput, VolumesWithoutContrast) {
   expect_bad_scan("sevens.nii", kInput, "sevens.nii]");
 }
 
-TEST_F(BadInput, VolumesThatAreNotFinite) {
-  for (const float bad : {std::nanf(""), HUGE_VALF}) {
-    Volume volume({16, 16, 16}, VoxelType::F32);
-    for (int64_t i = 0; i < volume.voxels(); ++i) volume.as<float>()[i] = static_cast<float>(i);
-    volume.as<float>()[99] = bad;
-    write_scan("bad.nii", volume);
-    expect_bad_scan("bad.nii", kInput, "bad.nii]");
+// T-M7: NaN means outside of the head, as in SPM's images; the labels are those of zero there.
+TEST_F(BadInput, WhatIsNotFiniteIsTakenAsZero) {
+  Volume volume({16, 16, 16}, VoxelType::F32);
+  for (int64_t i = 0; i < volume.voxels(); ++i) volume.as<float>()[i] = static_cast<float>(i % 251);
+  for (const float odd : {0.0f, std::nanf(""), HUGE_VALF}) {
+    volume.as<float>()[99] = odd;
+    write_scan("odd.nii", volume);
+    const std::string out = cat("l", odd, ".nii");
+    const Outcome outcome = run_well({"segment", "odd.nii", "--no-conform", "-m", "model", "-o", out});
+    EXPECT_EQ(outcome.err.find("1 of 4096 voxels are NaN or infinite") == std::string::npos, odd == 0) << outcome.err;
+    EXPECT_EQ(read_volume(in_folder(out)).data, read_volume(in_folder("l0.nii")).data) << odd;
   }
+  run_well({"conform", "odd.nii", "c.nii"});
+  for (int64_t i = 0; i < volume.voxels(); ++i) volume.as<float>()[i] = std::nanf("");
+  write_scan("odd.nii", volume);
+  expect_bad_scan("odd.nii", kInput, "nothing but NaN");
 }
 
 TEST_F(BadInput, FilesThatAreNoVolumes) {
@@ -148,6 +157,40 @@ TEST_F(BadInput, FilesThatAreNoVolumes) {
   std::memcpy(cut.data(), whole.data(), cut.size());
   write("cut.nii.gz", cut);
   expect_bad_scan("cut.nii.gz", kIo, "cut.nii.gz]");
+}
+
+// T-L20, T-L25
+TEST_F(BadInput, FormatsOfOthersAndBrokenLinks) {
+  ByteVector dicom(1000);
+  std::memcpy(dicom.data() + 128, "DICM", 4);
+  write("scan.dcm", dicom);
+  expect_bad_scan("scan.dcm", kInput, "dcm2niix");
+  ByteVector nrrd = to_bytes("NRRD0004\n");
+  nrrd.resize(400);
+  write("scan.nrrd", nrrd);
+  expect_bad_scan("scan.nrrd", kInput, "niimath");
+  fs::create_symlink(".git/annex/objects/x", folder_ / "annexed.nii.gz");
+  expect_bad_scan("annexed.nii.gz", kIo, "is a link to .git/annex/objects/x, which is not there");
+  write_scan("large.nii", ramp_volume(128));
+  expect_refused({"conform", "large.nii", "c.nii"}, kInput, "more than the 1 MiB allowed", "c.nii",
+                 {"GYRUS_MAX_SCAN_MIB=1"});
+}
+
+// T-L9: what does not arrive is an error.
+TEST_F(BadInput, AFullDeviceIsNoticed) {
+  for (const char* command : {"devices", "models", "segment scan.nii --no-conform -m model -o l.nii --json -q"}) {
+    const Outcome outcome = run({"-c", cat(GYRUS_PROGRAM, " ", command, " > /dev/full")}, {}, "/bin/sh");
+    EXPECT_EQ(outcome.status, kIo) << command;
+    EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
+  }
+}
+
+// T-M10: a log shows that it goes on.
+TEST_F(BadInput, LogsShowProgress) {
+  write_scan("s.nii", ramp_volume(64));
+  const std::vector<std::string> one = {"segment", "s.nii", "--no-conform", "-m", "model", "-o", "l.nii"};
+  EXPECT_NE(run_well(one, {"GYRUS_LOG_SECONDS=0"}).err.find(" % after "), std::string::npos);
+  EXPECT_EQ(run_well(one).err.find(" % after "), std::string::npos) << "too short for a line";
 }
 
 TEST_F(BadInput, OverTheMemoryOfTheDevice) {
@@ -170,12 +213,20 @@ TEST_F(BadInput, NoAdapter) {
 
 TEST_F(BadInput, Usage) {
   expect_refused({}, kInput, "subcommand");
+  expect_refused({"segmnt", "scan.nii"}, kInput, "[segmnt] is no command; did you mean segment?");  // T-L3
+  EXPECT_EQ(run_well({"help"}).out, run_well({"--help"}).out);
+  EXPECT_EQ(run_well({"-v"}).out, run_well({"--version"}).out);
+  expect_refused({"models", "fetch", "--nonsense"}, kInput, "(gyrus models fetch --help shows the options)");  // T-L2
+  expect_refused({"--offline", "models", "fetch", "nonsense"}, kInput, "[nonsense]");                          // T-L4
+  expect_refused({"tune", "model", "--seconds", "0"}, kInput, "--seconds");
+  EXPECT_LT(run({"tune", "model", "--seconds", "0"}).err.size(), 200u);  // T-L5
   expect_refused({"segment"}, kInput, "no scan");
   expect_refused({"segment", "scan.nii", "-m", "model", "-o", "o.nii", "--nonsense"}, kInput, "--nonsense");
   expect_refused({"segment", "scan.nii", "-m", "model", "-o", "o.nii", "--precision", "f8"}, kInput, "--precision");
   expect_refused({"segment", "scan.nii", "-m", "model", "-o", "o.nii", "--normalize", "zscore"}, kInput, "zscore");
   expect_refused({"segment", "scan.nii", "-m", "model", "-o", "-", "--json"}, kInput, "--json");
   expect_refused({"segment", "scan.nii", "-m", "nowhere", "-o", "o.nii"}, kIo, "nowhere");
+  expect_refused({"segment", "scan.nii", "-m", "models/mindgrab", "-o", "o.nii"}, kIo, "gyrus models fetch");  // T-H4
   expect_refused({"plan", "model", "--size", "0"}, kInput, "--size");
   expect_refused({"plan", "model", "--size", "8x8"}, kInput, "--size");
   expect_refused({"plan", "model", "--limits", "nowhere.json"}, kIo, "nowhere.json");
@@ -214,9 +265,8 @@ TEST_F(BadInput, InterruptWhileReadingLeavesNothing) {
   };
   send(0, bytes.size() / 2);
   kill(child, SIGINT);
-  send(bytes.size() / 2, bytes.size());
+  const Outcome outcome = finish(child);  // although the rest never comes
   close(out);
-  const Outcome outcome = finish(child);
   EXPECT_EQ(outcome.status, 130) << outcome.err;
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   for (const auto& entry : fs::directory_iterator(folder_))

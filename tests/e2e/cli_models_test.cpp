@@ -251,6 +251,24 @@ TEST_F(Models, DefaultModelIsFetchedOnce) {
   EXPECT_EQ(log(), before);
 }
 
+// T-L11, T-L12, T-M14: any known model can be asked for by name or alias, and is described before it is here.
+TEST_F(Models, AliasesAndAbsentModels) {
+  const json absent =
+      json::parse(run_well({"models", "describe", "strip", "--json"}, {"GYRUS_MODELS=" + in_folder("none")}).out);
+  EXPECT_EQ(absent.at("model"), "mindgrab");
+  EXPECT_NE(absent.at("citation").get<std::string>().find("2506.11860"), std::string::npos);
+  const json tissue =
+      json::parse(run_well({"models", "describe", "tissue_fast", "--json"}, {"GYRUS_MODELS=" + in_folder("none")}).out);
+  EXPECT_NE(tissue.at("citation").get<std::string>().find("joss"), std::string::npos);
+  write_scan("scan.nii", ramp_volume());
+  const Outcome fetched = run_well(
+      {"segment", "scan.nii", "--no-conform", "-m", "strip", "-o", "l.nii", "--allow-empty"}, environment("plain"));
+  EXPECT_NE(fetched.err.find("[mindgrab] fetching"), std::string::npos) << fetched.err;
+  write_model("own/model18cls");
+  run_well({"segment", "scan.nii", "--no-conform", "-m", "subcortical-fast", "-o", "l.nii"},
+           {"GYRUS_MODELS=" + in_folder("own")});
+}
+
 TEST_F(Models, OfflineFetchesNothing) {
   write_scan("scan.nii", ramp_volume());
   expect_refused({"segment", "scan.nii", "-o", "l.nii", "--offline"}, kIo, "--from FOLDER", "l.nii",

@@ -80,4 +80,16 @@ status=0
 submit 5-9:2 scans.txt results --model model --no-conform || status=$?
 [ "$status" = 9 ] || die "exit status $status, not 9"
 [ "$(ls results | wc -l)" = 6 ] || die "not the six good results: $(ls results)"
+
+# Two scans of one name in two tasks: both tasks refuse, and nothing is written. With names of their own both are done.
+mkdir sub-01 sub-02
+cp scan0.nii.gz sub-01/T1.nii.gz
+cp scan2.nii.gz sub-02/T1.nii.gz
+printf '%s\n' "$folder/sub-01/T1.nii.gz" "$folder/sub-02/T1.nii.gz" >same.txt
+rm -r results
+status=0
+submit 0-1 same.txt results --model model --no-conform || status=$?
+[ "$status" = 2 ] && [ ! -e results ] || die "a clash of names was not refused: $status"
+submit 0-1 same.txt results --model model --no-conform --name '{parent}_{stem}' || die "names of their own failed"
+[ -s results/sub-01_T1_labels.nii.gz ] && [ -s results/sub-02_T1_labels.nii.gz ] || die "not both: $(ls results)"
 echo passed

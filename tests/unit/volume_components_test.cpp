@@ -167,5 +167,30 @@ assert (n.binary_fill_holes(a) == read('filled', 'u1')).all()
   }
 }
 
+// T-M5: a label of both hemispheres loses one; that is told. Small parts are noise.
+TEST(Components, LabelsThatLoseATwinAreTold) {
+  Volume labels({40, 10, 10}, VoxelType::U8);
+  const auto block = [&](int64_t from, int64_t to, uint8_t label) {
+    for (int64_t z = 2; z < 8; ++z)
+      for (int64_t y = 2; y < 8; ++y)
+        for (int64_t x = from; x < to; ++x) labels.as<uint8_t>()[labels.index(x, y, z)] = label;
+  };
+  block(2, 8, 1);
+  block(12, 16, 1);  // more than a third
+  block(20, 30, 2);
+  block(34, 36, 2);  // less
+  std::vector<int64_t> twins;
+  EXPECT_EQ(keep_largest(labels, Connectivity::Corners, &twins), 6 * 36);
+  EXPECT_EQ(twins, std::vector<int64_t>{1});
+}
+
+TEST(Components, IslandsBelowASizeGo) {
+  Volume labels({20, 4, 4}, VoxelType::I16);
+  for (const int64_t x : {1, 2, 3, 6, 7, 10}) labels.as<int16_t>()[labels.index(x, 1, 1)] = 5;
+  EXPECT_EQ(drop_islands(labels, 3), 3);
+  for (const int64_t x : {1, 2, 3}) EXPECT_EQ(labels.as<int16_t>()[labels.index(x, 1, 1)], 5);
+  for (const int64_t x : {6, 7, 10}) EXPECT_EQ(labels.as<int16_t>()[labels.index(x, 1, 1)], 0);
+}
+
 }  // namespace
 }  // namespace gyrus

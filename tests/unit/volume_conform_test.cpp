@@ -129,6 +129,30 @@ TEST(Conform, ScalingClipsTheBrightest) {
   EXPECT_EQ(out.volume.as<uint8_t>()[0], 0);
 }
 
+// T-M16: one voxel far off changes nothing but itself, and is said.
+TEST(Conform, SingleVoxelsDoNotSpoilTheScaling) {
+  Volume plain = test::counting_volume({64, 64, 64}, VoxelType::F32, 251);
+  const Volume want = conform(plain).volume;
+  for (const float stray : {-1e5f, 1e5f, -3e7f, 1e9f}) {
+    Volume odd = plain;
+    odd.as<float>()[5] = stray;
+    const Conformed got = conform(odd);
+    ASSERT_FALSE(got.volume.notices.empty()) << stray;
+    EXPECT_NE(got.volume.notices[0].find("far from all others"), std::string::npos) << got.volume.notices[0];
+    int64_t far = 0;
+    for (int64_t i = 0; i < want.voxels(); ++i)
+      far += std::abs(int{got.volume.as<uint8_t>()[i]} - int{want.as<uint8_t>()[i]}) > 3;
+    EXPECT_LT(far, 16) << stray;
+  }
+}
+
+TEST(Conform, AnOddBackgroundIsSaid) {
+  Volume volume = test::counting_volume({64, 64, 64}, VoxelType::F32, 251);
+  EXPECT_EQ(conform(volume).volume.notices.size(), 1u) << "small, nothing else";
+  for (int64_t i = 0; i < volume.voxels() / 4; ++i) volume.as<float>()[i] = -32768;
+  EXPECT_NE(conform(volume).volume.notices[0].find("grey levels"), std::string::npos);
+}
+
 TEST(Conform, RefusesWhatCannotBeScaled) {
   Volume volume({8, 8, 8}, VoxelType::F32);
   volume.name = "flat";

@@ -204,6 +204,62 @@ TEST(VolumeIo, Mgh) {
   expect_error(ErrorCode::Unsupported, "type 2", [] { read_volume(small_mgh(2), "x.mgh"); });
 }
 
+// What is written as MGH reads as the same, whatever the type; what MGH cannot hold becomes float32.
+TEST(VolumeIo, MghIsWritten) {
+  Affine affine;
+  affine.rows = {{{0, 0, 1.5, -20}, {-0.9, 0, 0, 30}, {0, 1.1, 0, 5}}};
+  for (const VoxelType type : {VoxelType::U8, VoxelType::I8, VoxelType::U16, VoxelType::I16, VoxelType::U32,
+                               VoxelType::I32, VoxelType::F32, VoxelType::F64}) {
+    Volume volume = test::counting_volume({5, 4, 3}, type);
+    set_affine(volume, affine);
+    if (type == VoxelType::I16) volume.slope = 0.5;
+    volume.comment = "what made it";
+    const Volume back = read_volume(encode_mgh(volume), "x.mgh");
+    for (int64_t i = 0; i < volume.voxels(); ++i) ASSERT_EQ(value_at(back, i), value_at(volume, i)) << to_string(type);
+    for (int r = 0; r < 3; ++r)
+      for (int c = 0; c < 4; ++c) EXPECT_NEAR(back.affine(r, c), affine(r, c), 1e-5);
+  }
+}
+
+TEST(VolumeIo, CommentsAreHeaderExtensions) {
+  for (const int64_t side : {int64_t{4}, int64_t{40000}}) {  // NIfTI-1 and -2
+    Volume volume({side, 2, 2}, VoxelType::U8);
+    set_affine(volume, {});
+    volume.as<uint8_t>()[3] = 7;
+    for (const std::string& text : {std::string(), std::string("a"), std::string(1000, 'x')}) {
+      volume.comment = text;
+      const Volume back = read_volume(encode_nifti(volume), "x.nii");
+      EXPECT_EQ(back.comment, text);
+      EXPECT_EQ(back.data, volume.data);
+    }
+  }
+  std::vector<std::byte> bytes = encode_nifti(test::counting_volume({4, 4, 4}, VoxelType::U8));
+  bytes[348] = std::byte{1};  // extensions are promised, and there are none
+  EXPECT_EQ(read_volume(bytes, "x.nii").comment, "");
+}
+
+// T-L14
+TEST(VolumeIo, OddHeadersAreSaid) {
+  const auto notices_with = [](const std::function<void(Volume&)>& change) {
+    Volume volume = test::counting_volume({40, 40, 40}, VoxelType::U8);
+    change(volume);
+    std::string all;
+    for (const std::string& notice : read_volume(encode_nifti(volume), "x.nii").notices) all += notice + "\n";
+    return all;
+  };
+  EXPECT_EQ(notices_with([](Volume&) {}), "");
+  EXPECT_NE(notices_with([](Volume& v) { v.space.quatern[2] = 0.15; }).find("sform and qform disagree"),
+            std::string::npos);
+  EXPECT_EQ(notices_with([](Volume& v) {
+              v.space.quatern[2] = 0.15;
+              v.space.sform_code = 4;
+            }),
+            "")
+      << "a template's sform may differ from the scanner's qform";
+  EXPECT_NE(notices_with([](Volume& v) { v.space.pixdim[1] = 0; }).find("voxel size"), std::string::npos);
+  EXPECT_NE(notices_with([](Volume& v) { v.slope = HUGE_VAL; }).find("scaling"), std::string::npos);
+}
+
 TEST(VolumeIo, EveryTruncationIsAnErrorOfOneLine) {
   const Bytes nifti = encode_nifti(counting_volume({4, 3, 2}, VoxelType::I16));
   for (const Bytes& whole : {nifti, gzip(nifti), small_mgh(), gzip(small_mgh())}) {

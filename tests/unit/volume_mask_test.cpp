@@ -68,5 +68,27 @@ TEST(Mask, OutsideBecomesZeroInTheScansUnits) {
   EXPECT_EQ(out.affine, scan.affine);
 }
 
+// T-M6: zero is zero whatever the scaling; the type gives way where it must.
+TEST(Mask, OutsideIsZeroUnderAnyScaling) {
+  struct Case {
+    VoxelType type;
+    double slope, intercept;
+    VoxelType want;
+  };
+  for (const Case& c : {Case{VoxelType::U8, 1, 10, VoxelType::F32}, Case{VoxelType::I16, 7.11, -1024, VoxelType::F32},
+                        Case{VoxelType::U8, -1, 255, VoxelType::U8}, Case{VoxelType::I16, 1, -1024, VoxelType::I16},
+                        Case{VoxelType::F32, 3, 1, VoxelType::F32}, Case{VoxelType::F64, 1, 0, VoxelType::F64}}) {
+    Volume scan = test::counting_volume({4, 4, 4}, c.type);
+    scan.slope = c.slope;
+    scan.intercept = c.intercept;
+    Volume mask = like(scan, VoxelType::U8);
+    mask.as<uint8_t>()[30] = 1;
+    const Volume out = apply_mask(scan, mask);
+    EXPECT_EQ(out.type, c.want) << to_string(c.type) << " " << c.slope;
+    EXPECT_EQ(value_at(out, 31), 0) << to_string(c.type) << " " << c.slope;
+    EXPECT_NEAR(value_at(out, 30), value_at(scan, 30), 1e-4);
+  }
+}
+
 }  // namespace
 }  // namespace gyrus

@@ -69,6 +69,30 @@ TEST(Picture, IsAPngOfReasonableSize) {
   EXPECT_THROW(picture_of_slices(phantom.image, wrong, phantom_labels()), Error);
 }
 
+// T-M17: pictures of the QC page have 256 colours at most and are less than half as large.
+TEST(Picture, SmallPngs) {
+  const Phantom phantom = make_phantom({{64, 64, 64}, 1});
+  const Image image = picture_mosaic(phantom.image, phantom.truth, phantom_labels());
+  const size_t small = encode_small_png(image).size(), whole = encode_png(image).size();
+  EXPECT_LT(2 * small, whole) << small << " of " << whole;
+  EXPECT_GT(small, 1000u);
+}
+
+// Outlines leave the inside of a label as it is in the scan.
+TEST(Picture, ContoursLeaveTheInside) {
+  const Phantom phantom = make_phantom({{32, 32, 32}, 1});
+  MosaicOptions plain, outlined;
+  plain.overlay.opacity = outlined.overlay.opacity = 0;
+  outlined.overlay.contours = true;
+  const Image a = picture_mosaic(phantom.image, phantom.truth, phantom_labels(), plain);
+  const Image b = picture_mosaic(phantom.image, phantom.truth, phantom_labels(), outlined);
+  ASSERT_EQ(a.rgb.size(), b.rgb.size());
+  size_t changed = 0;
+  for (size_t i = 0; i < a.rgb.size(); i += 3) changed += std::memcmp(a.rgb.data() + i, b.rgb.data() + i, 3) != 0;
+  EXPECT_GT(changed, a.rgb.size() / 3 / 100);
+  EXPECT_LT(changed, a.rgb.size() / 3 / 2);
+}
+
 TEST(Labels, ColormapOfBrainchop) {
   const std::string text =
       R"({"R":[0,245,205],"G":[0,245,62],"B":[0,245,78],"labels":["Unknown","White Matter","Cortex"]})";
@@ -80,6 +104,8 @@ TEST(Labels, ColormapOfBrainchop) {
   EXPECT_NE(itksnap_table(table).find("2       205  62   78   1     1   1    \"Cortex\""), std::string::npos);
   EXPECT_NE(freesurfer_table(table).find("1       White-Matter"), std::string::npos);
   EXPECT_NE(sidecar_json(table).find("\"#cd3e4e\""), std::string::npos);
+  const LabelTable odd{{{1, "two\nlines", {1, 2, 3}}}};
+  EXPECT_NE(itksnap_table(odd).find("\"two lines\""), std::string::npos);  // T-L23
   for (const char* bad :
        {"", "[]", "{", "{\"R\":[1],\"G\":[1,2],\"B\":[1]}", "{\"R\":[\"a\"],\"G\":[0],\"B\":[0]}", "{\"R\":5}"})
     expect_error(ErrorCode::InvalidModel, "colormap.json", [&] { parse_colormap(bad, "colormap.json"); });

@@ -66,8 +66,8 @@ TEST(Report, Formats) {
   EXPECT_EQ(json["labels"][0]["mean"], 7.5);
   EXPECT_EQ(json["totals"]["white_mm3"], 4.0);
   EXPECT_FALSE(json["labels"][2].contains("mean"));
-  EXPECT_NE(report_table(report, ',').find("2,\"Cortex, left\",1,2,3.5,0,-8,3,4\n"), std::string::npos);
-  EXPECT_NE(report_table(report, ',').find("9,CSF,0,0,,,,,\n"), std::string::npos);
+  EXPECT_NE(report_table(report, ',').find("2,\"Cortex, left\",1,2,3.5,0,-8,3,4,scan.nii,,\n"), std::string::npos);
+  EXPECT_NE(report_table(report, ',').find("9,CSF,0,0,,,,,,scan.nii,,\n"), std::string::npos);
   EXPECT_NE(report_table(report, '\t').find("2\tCortex, left\t1\t2\t3.5"), std::string::npos);
   for (const char* name : {"a.json", "a.csv", "a.tsv"}) EXPECT_NO_THROW(write_report(folder / name, report));
   expect_error(ErrorCode::InvalidInput, ".json, .csv or .tsv", [&] { write_report(folder / "a.txt", report); });

@@ -1,0 +1,26 @@
+#pragma once
+#include <string>
+
+namespace gyrus::cli {
+
+// Says to other processes, on this machine or on others with the same folder, that this one makes a file: FILE.claim
+// beside it, which only one of them can create. It goes with the object. One that was left behind by a process that is
+// gone (on this machine), or is older than a quarter of a day, is taken over.
+class Claim {
+ public:
+  Claim() = default;
+  explicit Claim(const std::string& file);
+  Claim(Claim&& other) noexcept;
+  Claim& operator=(Claim&& other) noexcept;
+  ~Claim() { release(); }
+
+  bool is_ours() const { return !path_.empty(); }
+  // Who has it where it is not ours: "HOST, process 123".
+  const std::string& owner() const { return owner_; }
+  void release();
+
+ private:
+  std::string path_, owner_;
+};
+
+}  // namespace gyrus::cli
