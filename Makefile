@@ -63,7 +63,7 @@ python: setup-python
 	@cmake --install build/release --component python --prefix build/python >/dev/null
 
 # The same as a wheel for this Python, in build/wheel.
-wheel: python
+wheel: setup-python
 	@rm -rf build/wheel
 	@$(PYTHON) -m pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build/wheel ./python
 

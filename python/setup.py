@@ -1,14 +1,28 @@
-"""Packs build/python, which it lets `make python` build: pip install --no-index --no-build-isolation ./python."""
+"""Lets `make python` build the tree, and packs it: pip install --no-index --no-build-isolation ./python."""
 import pathlib
 import re
+import shutil
 import subprocess
-import sys
+import sysconfig
 
 from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent
-COMMANDS = {"build", "build_py", "bdist_wheel", "install", "develop", "editable_wheel"}
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+class BuildWithTree(build_py):
+    def run(self):
+        super().run()
+        subprocess.run(["make", "-C", str(ROOT), "python"], check=True)
+        built = ROOT / "build/python/gyrus"
+        if not (built / ("_gyrus" + sysconfig.get_config_var("EXT_SUFFIX"))).exists():
+            raise SystemExit(
+                "setup: the tree builds its module for another Python than this one; tell it which: "
+                "cmake --preset release -DGYRUS_PYTHON=ON -DGYRUS_PYTHON_PROGRAM=…/python3"
+            )
+        for library in built.glob("*.so"):
+            shutil.copy2(library, pathlib.Path(self.build_lib) / "gyrus")
 
 
 class BinaryDistribution(Distribution):
@@ -18,9 +32,6 @@ class BinaryDistribution(Distribution):
         return True
 
 
-if COMMANDS & set(sys.argv):
-    subprocess.run(["make", "-C", str(ROOT), "python"], check=True)
-
 setup(
     name="gyrus",
     version=re.search(r"project\(gyrus VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1),
@@ -29,8 +40,8 @@ setup(
     python_requires=">=3.9",
     install_requires=["numpy"],
     packages=["gyrus"],
-    package_dir={"gyrus": "../build/python/gyrus"},
-    package_data={"gyrus": ["*.so", "*.pyi", "py.typed"]},
+    package_data={"gyrus": ["*.pyi", "py.typed"]},
+    cmdclass={"build_py": BuildWithTree},
     distclass=BinaryDistribution,
     zip_safe=False,
 )
