@@ -16,8 +16,9 @@ FORKY_ROOT ?= build/forky-root
 FORKY = scripts/forky-root.sh $(FORKY_ROOT) --
 SOURCES = git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/'
 
-.PHONY: all setup setup-web setup-tests setup-python build install demo web python wheel test test-all test-format test-release test-web test-asan \
-	test-fuzz test-forky build-forky bundle bundle-forky bench fuzz format tidy clean
+.PHONY: all setup setup-web setup-tests setup-python build install demo web python wheel test test-all test-format \
+	test-release test-python test-web test-asan test-fuzz test-forky build-forky bundle bundle-forky bench fuzz format tidy \
+	clean
 
 all: build
 
@@ -67,7 +68,7 @@ wheel: setup-python
 	@rm -rf build/wheel
 	@$(PYTHON) -m pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build/wheel ./python
 
-test: setup-tests test-format test-release test-web test-asan test-fuzz
+test: setup-tests test-format test-release test-python test-web test-asan test-fuzz
 
 # Every setting with every case, every model with every crop, clang-tidy, a minute for each fuzzer, and Debian testing.
 test-all: export GYRUS_TEST_FULL = 1
@@ -83,6 +84,10 @@ test-release: build
 	@if [ -f /usr/include/pybind11/pybind11.h ]; then cmake --preset release -DGYRUS_PYTHON=ON >/dev/null; fi
 	@cmake --build --preset release -j $(JOBS)
 	ctest --test-dir build/release --output-on-failure -j $(JOBS)
+
+# Installs the Python package with pip and runs the README's lines; its own tests are e2e_python of test-release.
+test-python: setup-python
+	@python/tests/install_test.sh
 
 # Types, then everything under Node and in Chromium. TESTS="executor page" runs those whose names contain a word.
 test-web: web

@@ -78,14 +78,20 @@ def test_threads_may_share_a_segmenter(thresholds):
     assert same == [True] * 6
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
-def test_labels_of_an_image_are_the_command_lines(program, tmp_path, dtype):
+@pytest.mark.parametrize("dtype, slope", [("uint8", 1), ("int16", 1), (">f4", 1), ("int16", 0.3)])
+def test_labels_of_an_image_are_the_command_lines(program, tmp_path, dtype, slope):
     nibabel = pytest.importorskip("nibabel")
     program("demo", "--files", "--size", 32, "--out", tmp_path / "demo", "--quiet")
     head = numpy.asarray(nibabel.load(tmp_path / "demo/head.nii.gz").dataobj)[2:, 1:22]
     affine = numpy.array([[0, -1, 0, 9], [1, 0, 0, -4], [0, 0, 2, 3], [0, 0, 0, 1.0]])
-    nibabel.save(nibabel.Nifti1Image(head.astype(dtype), affine), tmp_path / "head.nii")
-    program("segment", tmp_path / "head.nii", "--model", tmp_path / "demo", "--no-conform", "-o", tmp_path / "labels.nii")
+    image = nibabel.Nifti1Image(head.astype(dtype), affine)
+    if slope != 1:
+        image.header.set_slope_inter(slope, 5)
+    nibabel.save(image, tmp_path / "head.nii")
+    assert nibabel.load(tmp_path / "head.nii").dataobj.slope == pytest.approx(slope)
+    program(
+        "segment", tmp_path / "head.nii", "--model", tmp_path / "demo", "--no-conform", "-o", tmp_path / "labels.nii"
+    )
     wanted = nibabel.load(tmp_path / "labels.nii")
     found = gyrus.Segmenter(tmp_path / "demo").run(nibabel.load(tmp_path / "head.nii"))
     assert isinstance(found, nibabel.Nifti1Image) and found.get_data_dtype() == numpy.uint8
@@ -93,7 +99,8 @@ def test_labels_of_an_image_are_the_command_lines(program, tmp_path, dtype):
     assert len(numpy.unique(wanted.dataobj)) > 2
     assert numpy.array_equal(numpy.asarray(found.dataobj), numpy.asarray(wanted.dataobj))
     nibabel.save(found, tmp_path / "again.nii.gz")
-    assert numpy.array_equal(numpy.asarray(nibabel.load(tmp_path / "again.nii.gz").dataobj), numpy.asarray(wanted.dataobj))
+    again = nibabel.load(tmp_path / "again.nii.gz")
+    assert numpy.array_equal(numpy.asarray(again.dataobj), numpy.asarray(wanted.dataobj))
 
 
 def lines_of(document):
