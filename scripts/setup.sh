@@ -3,7 +3,8 @@
 # driver new enough for Dawn, and Dawn itself (npm). Safe to run again: a second run only checks.
 #   GYRUS_NO_INSTALL=1   check only, never install
 #   --with-web           also what web/ needs to be built and tested: emscripten, Chromium, its npm packages
-#   --with-tests         also what the tests compare with or run under: nibabel, scipy, Slurm, Snakemake
+#   --with-python        also what the Python package needs to be built and used: pybind11, numpy, nibabel, pip, venv
+#   --with-tests         also what the tests compare with or run under: the same, pytest, scipy, Slurm, Snakemake
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,11 +20,14 @@ oldest_mesa=23.1   # older ones lack dynamic indexing of sampled-image arrays, w
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 with_web=
+python_packages=(python3-dev pybind11-dev python3-numpy python3-nibabel python3-venv python3-pip python3-setuptools
+  python3-wheel)
 for argument in "$@"; do
   case $argument in
     --with-web) with_web=1; packages+=(emscripten chromium) ;;
-    --with-tests) packages+=(python3-nibabel python3-scipy slurmctld slurmd slurm-client munge snakemake) ;;
-    *) die "\"$argument\" is no option; there are --with-web and --with-tests" ;;
+    --with-python) packages+=("${python_packages[@]}") ;;
+    --with-tests) packages+=("${python_packages[@]}" python3-pytest python3-scipy slurmctld slurmd slurm-client munge snakemake) ;;
+    *) die "\"$argument\" is no option; there are --with-web, --with-python and --with-tests" ;;
   esac
 done
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'; }
