@@ -75,7 +75,7 @@ Val seen_keys(Ctx& c, Val given, int64_t batch, int64_t keys) {
 }
 
 Val causal_mask(Graph& graph, int64_t rows, int64_t keys, int64_t past, int64_t window = -1) {
-  std::vector<uint8_t> seen(static_cast<size_t>(rows * keys));
+  std::vector<uint8_t> seen(static_cast<size_t>(listed(rows * keys)));
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < keys; ++j)
       seen[static_cast<size_t>(i * keys + j)] = j <= i + past && (window < 0 || j > i + past - window);
@@ -107,8 +107,8 @@ Vals attention(Ctx& c) {
   Val bias = seen ? hiding(seen, c.number("mask_filter_value", -10000)) : Val{};
   if (c.has(5)) bias = bias ? bias + c.in(5) : c.in(5);
   const double given = c.number("scale", 0), width = static_cast<double>(q.extent(3));
-  const Attended a = attend(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), 0);
-  Vals results = {join_heads(a.y)};
+  const Val y = attend_whole(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), 0);
+  Vals results = {join_heads(y)};
   if (c.wants(1)) results.push_back(concat({unsqueeze(k, 0), unsqueeze(v, 0)}, 0));
   return results;
 }
@@ -140,8 +140,8 @@ Vals multi_head_attention(Ctx& c) {
   Val bias = seen ? hiding(seen, c.number("mask_filter_value", -10000)) : Val{};
   if (c.has(5)) bias = bias ? bias + c.in(5) : c.in(5);
   const double given = c.number("scale", 0), width = static_cast<double>(q.extent(3));
-  const Attended a = attend(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), 0);
-  return {join_heads(a.y), k, v};
+  const Val y = attend_whole(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), 0);
+  return {join_heads(y), k, v};
 }
 
 Vals rotary_embedding(Ctx& c) {
@@ -179,6 +179,9 @@ Vals group_query_attention(Ctx& c) {
   k = split_heads(k, kv_heads);
   v = split_heads(v, kv_heads);
   const int64_t past = c.has(3) ? c.in(3).extent(2) : 0, rows = q.extent(2);
+  if (past > 0 && c.has(5))
+    for (const int64_t last : c.known_ints(5))
+      if (last != past + rows - 1) unsupported("sequences of several lengths, or a past with room for more");
   if (c.integer("do_rotary", 0) != 0) {
     const auto part = [&](size_t i) {
       return reshape(slice(c.in(i), 0, past, past + rows), {1, 1, rows, c.in(i).extent(1)});
@@ -196,8 +199,8 @@ Vals group_query_attention(Ctx& c) {
   Val bias = causal_bias(c.graph(), rows, k.extent(2), past, window);
   if (c.has(10)) bias = bias + c.in(10);
   const double given = c.number("scale", 0), width = static_cast<double>(q.extent(3));
-  const Attended a = attend(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), c.number("softcap", 0));
-  return {join_heads(a.y), k, v};
+  const Val y = attend_whole(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), c.number("softcap", 0));
+  return {join_heads(y), k, v};
 }
 
 // Weights of a few bits each, in blocks with a scale and a zero point, made floats while importing.
@@ -205,8 +208,10 @@ Vals matmul_nbits(Ctx& c) {
   const int64_t k = c.integer("K"), n = c.integer("N"), bits = c.integer("bits", 4), block = c.integer("block_size");
   if (bits != 2 && bits != 4 && bits != 8) unsupported(cat(bits, " bits"));
   if (k < 1 || n < 1 || block < 1) invalid("K, N or block_size is not positive");
+  for (const int64_t number : {k, n, block}) sized(number);
   if (c.has(4)) unsupported("g_idx");
   const int64_t blocks = ceil_div(k, block), per_byte = 8 / bits, blob = ceil_div(block, per_byte);
+  checked_mul(n, k, "MatMulNBits");
   const Tensor &packed = c.known(1), &scales = c.known(2);
   if (packed.dtype != DType::U8 || packed.size() != n * blocks * blob || scales.size() != n * blocks)
     invalid("weights or scales do not suit K, N and block_size");
