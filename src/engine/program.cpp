@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "engine/model_store.h"
 #include "graph/graph.h"
+#include "import/onnx_path.h"
 #include "passes/passes.h"
 #include "plan/planner.h"
 #include "runtime/executor.h"
@@ -117,7 +118,9 @@ struct ProgramImpl {
     }
     PlanOptions plan_options = device.adapter().type == AdapterType::Software ? software_options() : PlanOptions{};
     plan_options.check_finite = options.check_finite;
-    Plan plan = make_plan(optimize(graph, options.precision), device.target(), plan_options);
+    Target target = device.target();
+    if (options.limits) target.limits = *options.limits;
+    Plan plan = make_plan(optimize(graph, options.precision), target, plan_options);
     about.plan_seconds = seconds_since(start);
     about.kernels = plan.kernels.size();
     const size_t before = device.compiled_kernels();
@@ -211,6 +214,13 @@ std::vector<Planned> Program::plans() const {
 }
 
 Graph load_graph(const std::string& path, const Shapes& shapes) {
+  if (const auto file = onnx::open_model(resolve_model(path))) {
+    onnx::ImportOptions import_options;
+    import_options.subject = file->path;
+    import_options.shapes = shapes;
+    import_options.external = file->external;
+    return onnx::import_model(file->model, import_options).graph;
+  }
   const Model model = load_model(resolve_model(path));
   const size_t rank = static_cast<size_t>(model.spatial_rank) + 2;
   for (const auto& [name, shape] : shapes)
