@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "core/limits.h"
 #include "gyrus/program.h"
 #include "support/onnx_cases.h"
 
@@ -26,10 +29,11 @@ std::string compare(const OnnxModel& model, const std::map<std::string, Tensor>&
   return {};
 }
 
-std::string run_case(const Device& device, const std::filesystem::path& folder, const OnnxCase& c) {
+std::string run_case(const Device& device, const std::filesystem::path& folder, const OnnxCase& c,
+                     const ProgramOptions& options = {}) {
   const OnnxSet set = read_onnx_set(folder / c.name / "test_data_set_0");
   const OnnxModel model = import_case(folder / c.name / "model.onnx", set, c.bind);
-  Program program(device, model.imported.graph);
+  Program program(device, model.imported.graph, options);
   return compare(model, program.run(model.inputs).outputs, set, c.rtol, c.atol);
 }
 
@@ -59,6 +63,67 @@ TEST(OnnxDevice, NodeTestsAreRightOrRefused) {
     }
   }
   for (const auto& [tier, count] : passed) std::cout << tier << ": " << count << " pass\n";
+}
+
+struct ModelUnder {
+  const char* name;
+  std::optional<Limits> limits;
+};
+
+class OnnxDeviceModels : public testing::TestWithParam<OnnxModelCase> {};
+
+// As onnxruntime computes it, under what the adapter has, what every device has, and far less.
+TEST_P(OnnxDeviceModels, GiveWhatOnnxruntimeDoes) {
+  const std::filesystem::path folder = onnx_data() / "models";
+  if (onnx_data().empty() || !std::filesystem::exists(folder)) GTEST_SKIP() << "the public test data is absent";
+  const OnnxModelCase& c = GetParam();
+  static const Device device = open_gpu();
+  for (const ModelUnder& under :
+       {ModelUnder{"adapter", std::nullopt}, {"default", default_limits()}, {"tiny", tiny_limits()}}) {
+    for (size_t k = 0; k < c.sets; ++k) {
+      SCOPED_TRACE(cat(under.name, " limits, set ", k));
+      const OnnxSet set = read_onnx_set(folder / c.name / ("test_data_set_" + std::to_string(k)));
+      const OnnxModel model = import_case(folder / c.name / "model.onnx", set, c.bind);
+      ProgramOptions options;
+      options.limits = under.limits;
+      Program program(device, model.imported.graph, options);
+      EXPECT_EQ(compare(model, program.run(model.inputs).outputs, set, c.rtol, c.atol), "");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, OnnxDeviceModels, testing::ValuesIn(onnx_models()), [](const auto& param) {
+  std::string name = param.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+// One test of each op and more, 300 in all, under limits that cut nearly everything.
+TEST(OnnxDevice, NodeTestsAreRightUnderSmallLimits) {
+  const std::filesystem::path folder = onnx_data() / "node-tests";
+  if (onnx_data().empty() || !std::filesystem::exists(folder)) GTEST_SKIP() << "the public test data is absent";
+  const Device device = open_gpu();
+  const auto refused = onnx_refused();
+  const char* only = std::getenv("GYRUS_ONNX_ONLY");
+  std::map<std::string, size_t> taken;
+  size_t passed = 0;
+  for (const OnnxCase& c : onnx_cases(folder)) {
+    if (refused.count(c.name) != 0 || (only && c.name.find(only) == std::string::npos) || ++taken[c.op] > 4) continue;
+    for (const ModelUnder& under : {ModelUnder{"default", default_limits()}, {"tiny", tiny_limits()}}) {
+      SCOPED_TRACE(cat(c.name, " under ", under.name, " limits"));
+      ProgramOptions options;
+      options.limits = under.limits;
+      try {
+        EXPECT_EQ(run_case(device, folder, c, options), "");
+        ++passed;
+      } catch (const Error& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }
+  }
+  if (!only) {
+    EXPECT_GE(passed, 600u);
+  }
 }
 
 }  // namespace
