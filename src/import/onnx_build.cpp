@@ -1,6 +1,7 @@
 #include "import/onnx_build.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "core/tensor.h"
@@ -10,8 +11,16 @@
 namespace gyrus::onnx {
 namespace {
 
-// Constants that are made while importing have at most so many elements; larger ones are left to the device.
-constexpr int64_t kMostFolded = int64_t{1} << 22;
+// What is computed while importing; the rest is left to the device.
+constexpr int64_t kMostFolded = int64_t{1} << 22;  // elements of a constant
+constexpr int64_t kMostInAll = int64_t{1} << 27;   // elements of all constants that are not small
+constexpr int64_t kSmall = 4096;                   // elements
+constexpr double kMostWork = 1e8;                  // operations for a constant
+constexpr int64_t kLongestAxis = int64_t{1} << 31;
+constexpr size_t kMostNodes = size_t{1} << 20;
+constexpr int64_t kMostListed = int64_t{1} << 25;
+
+thread_local int64_t folded = 0;  // elements so far
 
 Attrs list(const char* name, const Ints& values) { return {{name, values}}; }
 
@@ -31,10 +40,17 @@ std::vector<ValueId> add(Graph& graph, Node node) {
     known = known && (id == kNoValue || graph.is_constant(id));
     types.push_back(id == kNoValue ? TensorType{} : graph.type(id));
   }
-  if (!known) return graph.add_node(std::move(node));
-  types = def.infer(node, types);
-  for (const TensorType& type : types) known = known && element_count(type.shape) <= kMostFolded;
-  return known ? fold(graph, node, types) : graph.add_node(std::move(node));
+  if (graph.nodes().size() > kMostNodes) unsupported("the network has too many nodes");
+  const std::vector<TensorType> results = def.infer(node, types);
+  for (const TensorType& type : results) {
+    for (const int64_t extent : type.shape)
+      if (extent > kLongestAxis) unsupported(cat("a tensor of ", gyrus::to_string(type.shape)));
+    const int64_t count = element_count(type.shape);
+    known = known && count <= (folded < kMostInAll ? kMostFolded : kSmall);
+    if (known && count > kSmall) folded += count;
+  }
+  if (known && def.flops && def.flops(node, types, results) > kMostWork) known = false;
+  return known ? fold(graph, node, results) : graph.add_node(std::move(node));
 }
 
 int64_t wrap_bits(Elem elem) {
@@ -50,6 +66,20 @@ int64_t wrap_bits(Elem elem) {
 std::string dtype_name(DType dtype) { return gyrus::to_string(dtype); }
 
 }  // namespace
+
+void begin_folding() { folded = 0; }
+
+int64_t listed(int64_t count) {
+  if (count < 0 || count > kMostListed) unsupported(cat("a list of ", count, " elements"));
+  return count;
+}
+
+int64_t sized(int64_t number) {
+  if (number < -kLongestAxis || number > kLongestAxis) invalid(cat("the size ", number, " is beyond reason"));
+  return number;
+}
+
+int64_t Val::extent(int64_t axis) const { return shape()[axis_of(axis, rank())]; }
 
 bool is_float(Val x) { return gyrus::is_float(x.dtype()); }
 bool is_integer(Val x) { return !is_float(x) && x.dtype() != DType::Bool; }
@@ -172,7 +202,7 @@ Val reshape(Val x, const Shape& shape) {
   if (open != full.end()) {
     int64_t rest = 1;
     for (const int64_t extent : full)
-      if (extent != -1) rest *= extent;
+      if (extent != -1) rest = checked_mul(rest, extent, "reshape");
     *open = rest == 0 ? 0 : x.size() / rest;
   }
   if (element_count(full) != x.size())
@@ -186,11 +216,13 @@ Val transpose(Val x, const Ints& perm) {
 
 Val swap_axes(Val x, size_t a, size_t b) {
   Ints perm = range(static_cast<int64_t>(x.rank()));
+  if (a >= perm.size() || b >= perm.size()) invalid("an axis lies beyond the rank");
   std::swap(perm[a], perm[b]);
   return transpose(x, perm);
 }
 
 Val slice(Val x, size_t axis, int64_t start, int64_t end, int64_t step) {
+  if (axis >= x.rank()) invalid(cat("a slice along axis ", axis, " of ", gyrus::to_string(x.shape())));
   if (start == 0 && end >= x.shape()[axis] && step == 1) return x;
   Ints starts(x.rank(), 0), ends = x.shape(), steps(x.rank(), 1);
   starts[axis] = start;
@@ -205,6 +237,7 @@ Val concat(const Vals& parts, size_t axis) {
 
 Val pad(Val x, const Ints& pads, double value) {
   const size_t rank = x.rank();
+  for (const int64_t p : pads) sized(p);
   Ints more(2 * rank, 0), starts(rank, 0), ends = x.shape();
   bool cut = false, grown = false;
   for (size_t a = 0; a < rank; ++a) {
@@ -233,12 +266,14 @@ Val take(Val x, const Ints& at, size_t axis) {
 
 Val unsqueeze(Val x, size_t axis) {
   Shape shape = x.shape();
+  if (axis > shape.size()) invalid("an axis lies beyond the rank");
   shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
   return reshape(x, shape);
 }
 
 Val squeeze(Val x, size_t axis) {
   Shape shape = x.shape();
+  if (axis >= shape.size()) invalid("an axis lies beyond the rank");
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
   return reshape(x, shape);
 }
@@ -279,7 +314,7 @@ Ints axes_of(const Ints& axes, size_t rank) {
 }
 
 Ints range(int64_t count) {
-  Ints values(static_cast<size_t>(std::max<int64_t>(count, 0)));
+  Ints values(static_cast<size_t>(listed(std::max<int64_t>(count, 0))));
   std::iota(values.begin(), values.end(), 0);
   return values;
 }
@@ -300,11 +335,15 @@ Shape broadcast(const Shape& a, const Shape& b) {
   return result;
 }
 
+int64_t whole(double value) {
+  constexpr double kMost = 4e18;
+  return std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kMost, kMost));
+}
+
 Ints integers(const Tensor& tensor) {
   Ints values(static_cast<size_t>(tensor.size()));
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = tensor.dtype == DType::I64 ? tensor.as<int64_t>()[i]
-                                           : static_cast<int64_t>(get(tensor, static_cast<int64_t>(i)));
+    values[i] = tensor.dtype == DType::I64 ? tensor.as<int64_t>()[i] : whole(get(tensor, static_cast<int64_t>(i)));
   return values;
 }
 

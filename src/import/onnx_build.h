@@ -23,9 +23,7 @@ struct Val {
   DType dtype() const { return graph->type(id).dtype; }
   size_t rank() const { return shape().size(); }
   int64_t size() const { return element_count(shape()); }
-  int64_t extent(int64_t axis) const {
-    return shape()[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank()) : axis)];
-  }
+  int64_t extent(int64_t axis) const;  // may count from the end; throws InvalidModel where there is none
   bool is_constant() const { return graph->is_constant(id); }
   const Tensor& constant() const { return graph->constant(id); }
 };
@@ -84,8 +82,15 @@ Val conv(Val x, Val weight, Val bias, const Ints& stride, const Ints& dilation, 
 size_t axis_of(int64_t axis, size_t rank);
 Ints axes_of(const Ints& axes, size_t rank);
 Ints range(int64_t count);
+// A count of elements that are listed while importing; throws Unsupported where that is beyond reason.
+int64_t listed(int64_t count);
+// A number from the file that sizes are computed with: at most 2^31 in magnitude, else InvalidModel.
+int64_t sized(int64_t number);
+// Begins a new import: how much is computed while importing is limited.
+void begin_folding();
 Shape with(Shape shape, size_t axis, int64_t extent);
 Shape broadcast(const Shape& a, const Shape& b);
+int64_t whole(double value);  // truncated and clamped
 Ints integers(const Tensor& tensor);
 std::vector<double> numbers(const Tensor& tensor);
 

@@ -35,15 +35,22 @@ struct Scope {
 
 namespace {
 
-constexpr int kDeepest = 32;            // functions and graphs inside one another
-constexpr size_t kMostNodes = 1000000;  // that are imported in all, those of loops counted each time
+constexpr int kDeepest = 32;           // functions and graphs inside one another
+constexpr size_t kMostNodes = 200000;  // that are imported in all, those of loops counted each time
+
+// A name from the file on one line.
+std::string printable(std::string name) {
+  for (char& c : name)
+    if (is_control(c)) c = '?';
+  return name;
+}
 
 std::string shape_text(const ValueProto& value) {
   std::string text = to_string(value.type) + "[";
   for (size_t i = 0; i < value.dims.size(); ++i)
     text += cat(i ? "," : "", value.dims[i].extent >= 0    ? std::to_string(value.dims[i].extent)
                               : value.dims[i].name.empty() ? "?"
-                                                           : value.dims[i].name);
+                                                           : printable(value.dims[i].name));
   return value.has_shape ? text + "]" : to_string(value.type) + " of any shape";
 }
 
@@ -153,7 +160,7 @@ class Importer {
 
   [[noreturn]] void no_input(const std::string& name, const std::set<std::string>& names) const {
     std::string known;
-    for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
+    for (const std::string& n : names) known += (known.empty() ? "" : ", ") + printable(n);
     fail(ErrorCode::InvalidInput, options_.subject, "has no input ", in_quotes(name), "; it has: ", known);
   }
 
@@ -170,19 +177,17 @@ class Importer {
     const DType dtype = stored_as(input.elem, input.name);
     Shape shape = input.shape;
     if (const auto given = options_.shapes.find(input.name); given != options_.shapes.end()) {
-      bool fits = shape.size() == given->second.size() || !input.known;
-      for (size_t i = 0; fits && i < shape.size() && i < given->second.size(); ++i)
-        fits = shape[i] < 0 || shape[i] == given->second[i];
       // Some exporters declare extents that their networks do not need; ops refuse what they cannot take.
       if (shape.size() != given->second.size() && !shape.empty())
         fail(ErrorCode::InvalidInput, input.name, "has the shape ", gyrus::to_string(given->second),
              ", the model takes ", input.text);
-      (void)fits;
       shape = given->second;
     } else if (!input.known) {
       fail(ErrorCode::InvalidInput, input.name, "is ", input.text, " in ", options_.subject,
            ": give the input or say its shape");
     }
+    for (const int64_t extent : shape)
+      if (extent > (int64_t{1} << 31)) unsupported(cat("has the shape ", gyrus::to_string(shape)));
     const ValueId id = result_.graph.add_input(input.name, {dtype, shape});
     result_.inputs.push_back({input.name, input.elem, dtype, shape});
     scope.values[input.name] = {&result_.graph, id, input.elem};
@@ -197,14 +202,14 @@ class Importer {
   }
 
   static std::string name_of(const NodeProto& node, const Scope& scope) {
-    if (!node.name.empty()) return scope.prefix + node.name;
+    if (!node.name.empty()) return scope.prefix + printable(node.name);
     for (const std::string& output : node.outputs)
-      if (!output.empty()) return scope.prefix + output;
+      if (!output.empty()) return scope.prefix + printable(output);
     return scope.prefix;
   }
 
   static std::string op_name(const NodeProto& node) {
-    return node.domain.empty() ? node.type : node.domain + "." + node.type;
+    return printable(node.domain.empty() ? node.type : node.domain + "." + node.type);
   }
 
   void run_node(const NodeProto& original, Scope& scope) {
@@ -228,9 +233,7 @@ class Importer {
         inputs.push_back(value ? *value : Val{});
       }
       while (!inputs.empty() && !inputs.back() && !unknown) inputs.pop_back();
-      const size_t before = refusals_.size();
       const Vals outputs = import_node(node, scope, name, std::move(inputs), unknown);
-      (void)before;
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i].empty()) continue;
         if (i < outputs.size() && outputs[i])
@@ -246,6 +249,10 @@ class Importer {
         return;
       }
       fail_node(error.what(), error.code() == ErrorCode::InvalidGraph ? ErrorCode::InvalidModel : error.code());
+    } catch (const std::out_of_range&) {
+      fail_node("an attribute or operand has fewer elements than it must", ErrorCode::InvalidModel);
+    } catch (const std::length_error&) {
+      fail_node("a size is beyond reason", ErrorCode::InvalidModel);
     }
   }
 
@@ -478,6 +485,9 @@ std::vector<DeclaredInput> declared_inputs(const ModelProto& model) {
   return inputs;
 }
 
-Imported import_model(const ModelProto& model, const ImportOptions& options) { return Importer(model, options).run(); }
+Imported import_model(const ModelProto& model, const ImportOptions& options) {
+  begin_folding();
+  return Importer(model, options).run();
+}
 
 }  // namespace gyrus::onnx

@@ -26,7 +26,7 @@ Attended attend(Val q, Val k, Val v, Val bias, double scale, double softcap) {
 }
 
 Val causal_bias(Graph& graph, int64_t queries, int64_t keys, int64_t past, int64_t window) {
-  std::vector<double> bias(static_cast<size_t>(queries * keys), 0);
+  std::vector<double> bias(static_cast<size_t>(listed(queries * keys)), 0);
   for (int64_t i = 0; i < queries; ++i)
     for (int64_t j = 0; j < keys; ++j)
       if (j > i + past || (window > 0 && j <= i + past - window))

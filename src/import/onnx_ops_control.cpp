@@ -20,7 +20,7 @@ Val stacked(const Vals& parts, size_t axis, bool reverse) {
 }
 
 Vals loop(Ctx& c) {
-  const int64_t most = c.has(0) ? static_cast<int64_t>(c.known_number(0)) : kMostSteps;
+  const int64_t most = c.has(0) ? whole(c.known_number(0)) : kMostSteps;
   if (most > kMostSteps) unsupported(cat("a loop of ", most, " steps"));
   Val condition = c.opt(1);
   Vals carried(c.all().begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(2, c.inputs())), c.all().end());

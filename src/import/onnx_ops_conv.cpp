@@ -27,6 +27,8 @@ Window window_of(Ctx& c, const Ints& kernel, const Ints& spatial, bool ceil) {
   const std::string automatic = c.text("auto_pad", "NOTSET");
   for (size_t a = 0; a < rank; ++a) {
     if (kernel[a] < 1 || w.stride[a] < 1 || w.dilation[a] < 1) invalid("a kernel, stride or dilation is not positive");
+    for (const int64_t number : {kernel[a], w.stride[a], pads[a], pads[a + rank]}) sized(number);
+    if (w.dilation[a] > (1 << 20) || kernel[a] > (1 << 20)) invalid("a kernel or dilation is beyond reason");
     if (pads[a] < 0 || pads[a + rank] < 0) unsupported("negative pads");
     const int64_t reach = (kernel[a] - 1) * w.dilation[a] + 1, n = spatial[a], s = w.stride[a];
     int64_t lo = pads[a], hi = pads[a + rank], out = 0;
@@ -115,6 +117,10 @@ Vals conv_transpose(Ctx& c) {
   const bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   Ints lo(rank), hi(rank);
   for (size_t a = 0; a < rank; ++a) {
+    for (const int64_t number : {stride[a], more[a], given[a], given[a + rank]}) sized(number);
+    if (stride[a] < 1 || dilation[a] < 1 || dilation[a] > (1 << 20) || kernel[a] > (1 << 20))
+      invalid("a stride, dilation or kernel is beyond reason");
+    if (!wanted.empty()) sized(wanted.at(a));
     const int64_t reach = (kernel[a] - 1) * dilation[a] + 1;
     const int64_t all = stride[a] * (spatial[a] - 1) + more[a] + reach;
     int64_t before = automatic == "VALID" ? 0 : given[a], after = automatic == "VALID" ? 0 : given[a + rank];
@@ -157,6 +163,11 @@ Vals col2im(Ctx& c) {
   const size_t rank = image.size();
   const Ints stride = c.list("strides", Ints(rank, 1)), dilation = c.list("dilations", Ints(rank, 1)),
              pads = c.list("pads", Ints(2 * rank, 0));
+  if (block.size() != rank || stride.size() != rank || dilation.size() != rank || pads.size() != 2 * rank)
+    invalid("blocks, strides, dilations or pads do not suit the image");
+  for (const Ints* list : {&image, &block, &stride, &dilation, &pads})
+    for (const int64_t number : *list)
+      if (number < (list == &pads ? 0 : 1) || number > (1 << 20)) invalid("a size is beyond reason");
   Ints out;
   for (size_t a = 0; a < rank; ++a)
     out.push_back((image[a] + pads[a] + pads[a + rank] - dilation[a] * (block[a] - 1) - 1) / stride[a] + 1);

@@ -62,7 +62,7 @@ Vals tensor_scatter(Ctx& c) {
 Vals one_hot(Ctx& c) {
   Val at = c.in(0);
   const Val values = c.in(2);
-  const int64_t depth = static_cast<int64_t>(c.known_number(1)), axis_given = c.integer("axis", -1);
+  const int64_t depth = whole(c.known_number(1)), axis_given = c.integer("axis", -1);
   if (depth < 1) invalid("depth is not positive");
   const size_t axis = axis_of(axis_given, at.rank() + 1);
   if (is_float(at)) at = cast(at, Elem::I32);
@@ -124,7 +124,7 @@ Vals non_zero(Ctx& c) {
 Vals top_k(Ctx& c) {
   const Val x = c.in(0);
   const size_t axis = axis_of(c.integer("axis", -1), x.rank());
-  const int64_t k = c.opset() < 10 ? c.integer("k") : static_cast<int64_t>(c.known_number(1));
+  const int64_t k = c.opset() < 10 ? c.integer("k") : whole(c.known_number(1));
   const Elem elem = x.elem;
   const Val given = x.dtype() == DType::U8 ? cast(x, Elem::I32) : x;
   const Vals both =

@@ -75,7 +75,7 @@ Val seen_keys(Ctx& c, Val given, int64_t batch, int64_t keys) {
 }
 
 Val causal_mask(Graph& graph, int64_t rows, int64_t keys, int64_t past, int64_t window = -1) {
-  std::vector<uint8_t> seen(static_cast<size_t>(rows * keys));
+  std::vector<uint8_t> seen(static_cast<size_t>(listed(rows * keys)));
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < keys; ++j)
       seen[static_cast<size_t>(i * keys + j)] = j <= i + past && (window < 0 || j > i + past - window);
@@ -205,8 +205,10 @@ Vals matmul_nbits(Ctx& c) {
   const int64_t k = c.integer("K"), n = c.integer("N"), bits = c.integer("bits", 4), block = c.integer("block_size");
   if (bits != 2 && bits != 4 && bits != 8) unsupported(cat(bits, " bits"));
   if (k < 1 || n < 1 || block < 1) invalid("K, N or block_size is not positive");
+  for (const int64_t number : {k, n, block}) sized(number);
   if (c.has(4)) unsupported("g_idx");
   const int64_t blocks = ceil_div(k, block), per_byte = 8 / bits, blob = ceil_div(block, per_byte);
+  checked_mul(n, k, "MatMulNBits");
   const Tensor &packed = c.known(1), &scales = c.known(2);
   if (packed.dtype != DType::U8 || packed.size() != n * blocks * blob || scales.size() != n * blocks)
     invalid("weights or scales do not suit K, N and block_size");

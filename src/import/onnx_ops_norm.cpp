@@ -93,7 +93,7 @@ Vals lp_normalization(Ctx& c) {
 Vals local_response_norm(Ctx& c) {
   const Val x = c.in(0);
   const int64_t size = c.integer("size"), channels = x.extent(1), before = (size - 1) / 2;
-  if (size < 1) invalid("size is not positive");
+  if (size < 1 || size > (1 << 20)) invalid("size is beyond reason");
   Ints pads(2 * x.rank(), 0);
   pads[1] = before;
   pads[1 + x.rank()] = size - 1 - before;

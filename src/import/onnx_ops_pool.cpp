@@ -3,10 +3,13 @@
 #include <cmath>
 #include <limits>
 
+#include "core/tensor.h"
 #include "import/onnx_window.h"
 
 namespace gyrus::onnx {
 namespace {
+
+constexpr int64_t kMostTaps = 16384;
 
 // What every window sees at one tap: `padded` from lo on, [N, C, windows…].
 Val at_tap(Val padded, const Window& w, const Ints& tap) {
@@ -61,6 +64,9 @@ double lowest(Val x) {
 
 Window pool_window(Ctx& c, Val x) {
   if (x.rank() < 3) invalid(cat("pools ", gyrus::to_string(x.shape())));
+  int64_t taps = 1;
+  for (const int64_t k : c.list("kernel_shape")) taps = checked_mul(taps, k, "kernel_shape");
+  if (taps > kMostTaps) unsupported(cat("a window of ", taps, " elements"));
   return window_of(c, c.list("kernel_shape"), spatial_of(x.shape()), c.integer("ceil_mode", 0) != 0);
 }
 
@@ -70,7 +76,7 @@ Val places(Ctx& c, Val x) {
   const bool column_major = c.integer("storage_order", 0) != 0;
   const int64_t plane = element_count(spatial_of(shape)), planes = shape[0] * shape[1];
   const Ints spatial = spatial_of(shape);
-  Ints at(static_cast<size_t>(plane * planes));
+  Ints at(static_cast<size_t>(listed(plane * planes)));
   for (int64_t i = 0; i < plane; ++i) {
     int64_t place = i;
     if (column_major) {
@@ -115,6 +121,8 @@ std::vector<double> counts(const Window& w, const Ints& spatial, bool include_pa
   for (size_t a = 0; a < spatial.size(); ++a) {
     std::vector<double> next;
     std::vector<double> along;
+    listed(static_cast<int64_t>(count.size()) * std::max<int64_t>(w.out[a], 0));
+    listed(w.out[a] * w.kernel[a]);
     const int64_t first = include_pad ? -w.lo[a] : 0, last = spatial[a] + (include_pad ? w.pad_hi[a] : 0);
     for (int64_t o = 0; o < w.out[a]; ++o) {
       double n = 0;
@@ -182,9 +190,11 @@ Vals max_unpool(Ctx& c) {
   const Ints spatial = spatial_of(x.shape()), kernel = c.list("kernel_shape");
   const size_t rank = spatial.size();
   const Ints stride = c.list("strides", Ints(rank, 1)), pads = c.list("pads", Ints(2 * rank, 0));
+  if (kernel.size() != rank || stride.size() != rank || pads.size() != 2 * rank)
+    invalid("the kernel does not suit the rank");
   Shape inferred = {x.extent(0), x.extent(1)};
   for (size_t a = 0; a < rank; ++a)
-    inferred.push_back((spatial[a] - 1) * stride[a] - pads[a] - pads[a + rank] + kernel.at(a));
+    inferred.push_back((spatial[a] - 1) * sized(stride[a]) - pads[a] - pads[a + rank] + kernel.at(a));
   if (c.has(2) && c.known_ints(2) != inferred)
     unsupported(
         "output_shape differs from what the pool came from, and indices of which of the two are meant is disputed");

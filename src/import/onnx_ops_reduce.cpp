@@ -115,7 +115,7 @@ Vals reduce_log_sum_exp(Ctx& c) {
 template <bool kSum>
 Vals running(Ctx& c) {
   const Val x = c.in(0);
-  const size_t axis = axis_of(static_cast<int64_t>(c.known_number(1)), x.rank());
+  const size_t axis = axis_of(whole(c.known_number(1)), x.rank());
   return {op(kSum ? "cumsum" : "cumprod", {x},
              {{"axis", static_cast<int64_t>(axis)},
               {"exclusive", c.integer("exclusive", 0)},

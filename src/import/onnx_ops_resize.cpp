@@ -61,20 +61,20 @@ Taps nearest_tap(const Mode& mode, double x) {
     left = ratio == 0;
   else if (mode.nearest != "floor")
     unsupported(cat("nearest_mode ", in_quotes(mode.nearest)));
-  return {{static_cast<int64_t>(down) + (left ? 0 : 1), 1}};
+  return {{whole(down) + (left ? 0 : 1), 1}};
 }
 
 Taps taps_of(const Mode& mode, const Axis& a, double x) {
   if (mode.kind == "nearest") return nearest_tap(mode, x);
   const double down = std::floor(x), ratio = x - down, scale = mode.antialias ? std::min(a.scale, 1.0) : 1.0;
   const bool linear = mode.kind == "linear";
-  const int64_t first = static_cast<int64_t>(std::floor((linear ? -1 : -2) / scale)) + 1;
+  const int64_t first = whole(std::floor((linear ? -1 : -2) / scale)) + 1;
   Taps taps;
   double sum = 0;
   for (int64_t i = first; i < 2 - first; ++i) {
     const double at = (static_cast<double>(i) - ratio) * scale;
     double weight = linear ? std::max(0.0, 1 - std::abs(at)) : cubic(at, mode.cubic_a);
-    const int64_t place = static_cast<int64_t>(down) + i;
+    const int64_t place = whole(down) + i;
     if (mode.exclude_outside && (place < 0 || place >= a.in)) weight = 0;
     sum += weight;
     taps.push_back({place, weight});
@@ -127,6 +127,8 @@ Vals resized(Val x, const Mode& mode, const std::vector<Axis>& axes) {
   if (round_trip) x = cast(x, Elem::F32);
   for (const Axis& a : axes) {
     if (a.in < 1 || a.out < 1) invalid("resizes from or to nothing");
+    listed(a.out);
+    if (mode.antialias && a.scale < 1e-4) unsupported("antialiasing over so many elements");
     const bool same = a.in == a.out && a.scale == 1 && mode.coordinates != "tf_crop_and_resize";
     if (!same) x = resize_axis(x, mode, a);
   }
@@ -142,7 +144,7 @@ std::vector<Axis> from_scales(Val x, const Ints& axes, const std::vector<double>
     a.scale = scales[i];
     if (!(a.scale > 0)) invalid("a scale is not positive");
     a.in = x.shape()[a.axis];
-    a.out = static_cast<int64_t>(std::floor(static_cast<double>(a.in) * a.scale));
+    a.out = whole(std::floor(static_cast<double>(a.in) * a.scale));
     result.push_back(a);
   }
   return result;
@@ -157,6 +159,7 @@ std::vector<Axis> from_sizes(Val x, const Ints& axes, const Ints& sizes, const s
     a.axis = axis_of(axes[i], x.rank());
     a.in = x.shape()[a.axis];
     a.out = sizes[i];
+    if (a.in < 1) invalid("resizes from nothing");
     a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
     common = i == 0 ? a.scale : policy == "not_larger" ? std::min(common, a.scale) : std::max(common, a.scale);
     result.push_back(a);
@@ -164,7 +167,7 @@ std::vector<Axis> from_sizes(Val x, const Ints& axes, const Ints& sizes, const s
   if (policy != "stretch")
     for (Axis& a : result) {
       a.scale = common;
-      a.out = static_cast<int64_t>(common * static_cast<double>(a.in) + 0.5);
+      a.out = whole(common * static_cast<double>(a.in) + 0.5);
     }
   return result;
 }

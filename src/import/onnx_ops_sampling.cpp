@@ -140,7 +140,8 @@ Vals affine_grid(Ctx& c) {
   const size_t rank = spatial.size();
   const int64_t points = element_count(spatial);
   // The fastest axis first, then a 1.
-  std::vector<double> base(static_cast<size_t>(points) * (rank + 1), 1);
+  if (size.size() < 3) invalid("size has fewer than three extents");
+  std::vector<double> base(static_cast<size_t>(listed(points)) * (rank + 1), 1);
   for (int64_t p = 0; p < points; ++p) {
     int64_t rest = p;
     for (size_t a = rank; a-- > 0; rest /= spatial[a]) {
@@ -175,6 +176,8 @@ Vals roi_align(Ctx& c) {
   const int64_t height = x.extent(2), width = x.extent(3), channels = x.extent(1), count = rois.extent(0);
   const int64_t rows = c.integer("output_height", 1), columns = c.integer("output_width", 1),
                 ratio = c.integer("sampling_ratio", 0);
+  if (rows < 1 || columns < 1 || ratio > 1024 || rows > 65536 || columns > 65536)
+    invalid("the output is beyond reason");
   if (ratio < 1) unsupported("sampling_ratio 0: the number of samples depends on the regions");
   const double scale = c.number("spatial_scale", 1);
   const std::string transform =
@@ -219,6 +222,7 @@ Vals deform_conv(Ctx& c) {
   const Window w = window_of(c, kernel, spatial_of(x.shape()), false);
   const int64_t groups = c.integer("group", 1), parts = c.integer("offset_group", 1);
   const int64_t batch = x.extent(0), channels = x.extent(1), taps = kernel[0] * kernel[1], points = w.out[0] * w.out[1];
+  listed(taps * points);
   if (groups < 1 || parts < 1 || channels % parts != 0 || channels % groups != 0)
     invalid("groups do not divide the channels");
   const Grid grid{spatial_of(x.shape()), true, "zeros"};

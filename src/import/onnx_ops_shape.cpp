@@ -83,7 +83,8 @@ Vals split(Ctx& c) {
   std::optional<Ints> sizes = c.list_or_input("split", 1);
   if (!sizes || sizes->empty()) {
     const int64_t count = c.integer("num_outputs", static_cast<int64_t>(c.outputs()));
-    if (count < 1) invalid("has no output");
+    if (count < 1 || count > std::max<int64_t>(extent, static_cast<int64_t>(c.outputs())))
+      invalid(cat("splits ", extent, " elements into ", count));
     const int64_t each = ceil_div(extent, count);
     sizes = Ints(static_cast<size_t>(count), each);
     sizes->back() = extent - each * (count - 1);
@@ -91,7 +92,7 @@ Vals split(Ctx& c) {
   Vals parts;
   int64_t start = 0;
   for (const int64_t size : *sizes) {
-    if (size < 0 || start + size > extent) invalid(cat("splits ", extent, " elements into ", gyrus::to_string(*sizes)));
+    if (size < 0 || size > extent - start) invalid(cat("splits ", extent, " elements into ", gyrus::to_string(*sizes)));
     parts.push_back(slice(x, axis, start, start + size));
     start += size;
   }
@@ -121,6 +122,7 @@ Vals slice_node(Ctx& c) {
       x = count == 0 ? slice(x, axis, 0, 0) : slice(x, axis, start, end, std::min(stride, extent + 1));
     } else {
       Ints at;
+      listed(count);
       for (int64_t k = 0; k < count; ++k) at.push_back(start - k * stride);
       x = count == 0 ? slice(x, axis, 0, 0) : take(x, at, axis);
     }
@@ -145,7 +147,7 @@ Vals tile(Ctx& c) {
   if (repeats.size() != x.rank()) invalid("repeats has another length than the rank");
   for (size_t a = 0; a < x.rank(); ++a) {
     if (repeats[a] == 1) continue;
-    if (repeats[a] < 0) invalid("repeats a negative number of times");
+    if (sized(repeats[a]) < 0) invalid("repeats a negative number of times");
     const Shape shape = x.shape();
     const Shape outer(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(a)),
         rest(shape.begin() + static_cast<std::ptrdiff_t>(a), shape.end());
@@ -159,6 +161,7 @@ Vals tile(Ctx& c) {
 // Where the elements of a padded axis come from.
 Ints padded_places(int64_t extent, int64_t before, int64_t after, const std::string& mode) {
   Ints at;
+  listed(before + extent + after);
   for (int64_t i = -before; i < extent + after; ++i) {
     int64_t k = i;
     if (mode == "edge") k = std::clamp<int64_t>(i, 0, extent - 1);
@@ -199,7 +202,7 @@ Vals pad_node(Ctx& c) {
   }
   if (mode != "edge" && mode != "reflect" && mode != "wrap") unsupported(cat("mode ", in_quotes(mode)));
   for (size_t a = 0; a < pads.size() / 2; ++a) {
-    const int64_t before = pads[a], after = pads[a + pads.size() / 2];
+    const int64_t before = sized(pads[a]), after = sized(pads[a + pads.size() / 2]);
     if (before == 0 && after == 0) continue;
     if (x.shape()[a] == 0) invalid("pads an axis without elements");
     if (before + after + x.shape()[a] < 0) invalid("cuts more than there is");
@@ -236,6 +239,8 @@ Vals constant_node(Ctx& c) {
 
 Vals constant_of_shape(Ctx& c) {
   const Shape shape = c.known_ints(0);
+  for (const int64_t extent : shape)
+    if (extent < 0) invalid("an extent is negative");
   if (!c.has_attr("value")) return {expand(floats(c.graph(), {}, {0}), shape)};
   Elem elem = Elem::F32;
   Tensor tensor = c.tensor("value", elem);
@@ -246,7 +251,7 @@ Vals range_node(Ctx& c) {
   const double start = c.known_number(0), limit = c.known_number(1), delta = c.known_number(2);
   if (delta == 0) invalid("delta is 0");
   const double count = std::max(0.0, std::ceil((limit - start) / delta));
-  if (!(count < 1e9)) invalid("makes too many numbers");
+  if (!(count < 3e7)) unsupported("makes too many numbers");
   Tensor tensor(c.in(0).dtype(), {static_cast<int64_t>(count)});
   for (int64_t i = 0; i < tensor.size(); ++i) set(tensor, i, start + static_cast<double>(i) * delta);
   return {constant(c.graph(), std::move(tensor), c.in(0).elem)};
@@ -255,9 +260,10 @@ Vals range_node(Ctx& c) {
 Vals eye_like(Ctx& c) {
   const Shape shape = c.in(0).shape();
   if (shape.size() != 2) invalid("takes a matrix");
+  listed(element_count(shape));
   const Elem elem = c.has_attr("dtype") ? static_cast<Elem>(c.integer("dtype")) : c.in(0).elem;
   Tensor tensor(stored_as(elem, "EyeLike"), shape);
-  const int64_t k = c.integer("k", 0);
+  const int64_t k = sized(c.integer("k", 0));
   for (int64_t i = 0; i < shape[0]; ++i)
     if (i + k >= 0 && i + k < shape[1]) set(tensor, i * shape[1] + i + k, 1);
   return {constant(c.graph(), std::move(tensor), elem)};
@@ -266,9 +272,10 @@ Vals eye_like(Ctx& c) {
 Vals trilu(Ctx& c) {
   const Val x = c.in(0);
   if (x.rank() < 2) invalid("takes a matrix or more");
-  const int64_t k = c.has(1) ? static_cast<int64_t>(c.known_number(1)) : 0, rows = x.extent(-2), columns = x.extent(-1);
+  const int64_t k = c.has(1) ? whole(c.known_number(1)) : 0, rows = x.extent(-2), columns = x.extent(-1);
   const bool upper = c.integer("upper", 1) != 0;
-  std::vector<uint8_t> keep(static_cast<size_t>(rows * columns));
+  sized(k);
+  std::vector<uint8_t> keep(static_cast<size_t>(listed(rows * columns)));
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) keep[static_cast<size_t>(i * columns + j)] = upper ? j - i >= k : j - i <= k;
   return {where(mask(c.graph(), {rows, columns}, keep), x, scalar(x, 0))};
@@ -276,7 +283,7 @@ Vals trilu(Ctx& c) {
 
 Vals depth_to_space(Ctx& c) {
   const Val x = c.in(0);
-  const int64_t b = c.integer("blocksize");
+  const int64_t b = std::min<int64_t>(c.integer("blocksize"), 1 << 15);
   const Shape s = x.shape();
   if (s.size() != 4 || b < 1 || s[1] % (b * b) != 0) invalid(cat("blocks of ", b, " in ", gyrus::to_string(s)));
   const int64_t depth = s[1] / (b * b);
@@ -288,7 +295,7 @@ Vals depth_to_space(Ctx& c) {
 
 Vals space_to_depth(Ctx& c) {
   const Val x = c.in(0);
-  const int64_t b = c.integer("blocksize");
+  const int64_t b = std::min<int64_t>(c.integer("blocksize"), 1 << 15);
   const Shape s = x.shape();
   if (s.size() != 4 || b < 1 || s[2] % b != 0 || s[3] % b != 0)
     invalid(cat("blocks of ", b, " in ", gyrus::to_string(s)));
@@ -304,7 +311,7 @@ Vals center_crop_pad(Ctx& c) {
   Ints pads(2 * x.rank(), 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     const size_t axis = axis_of(axes[i], x.rank());
-    const int64_t more = shape[i] - x.shape()[axis];
+    const int64_t more = sized(shape[i]) - x.shape()[axis];
     // What is odd goes after where elements are added, and where they are taken away too.
     const int64_t before = more >= 0 ? more / 2 : -((-more) / 2);
     pads[axis] = before;

@@ -16,6 +16,7 @@ struct Waves {
   Val cos, sin;
 };
 Waves waves(Graph& graph, int64_t rows, int64_t columns, int64_t n) {
+  if (n > kLongest) unsupported(cat("a transform of ", n, " elements"));
   std::vector<double> c, s;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t k = 0; k < columns; ++k) {
@@ -28,7 +29,6 @@ Waves waves(Graph& graph, int64_t rows, int64_t columns, int64_t n) {
 
 // [rows, n] of real and imaginary parts (absent: 0) → [rows, n or n/2+1, 2].
 Val transformed(Val real, Val imaginary, int64_t n, bool inverse, bool onesided) {
-  if (n > kLongest) unsupported(cat("a transform of ", n, " elements"));
   const Waves w = waves(*real.graph, real.extent(1), onesided ? n / 2 + 1 : n, n);
   const double sign = inverse ? 1 : -1;
   Val re = matmul(real, w.cos), im = matmul(real, w.sin) * sign;
@@ -55,15 +55,15 @@ Val fitted(Val x, size_t axis, int64_t extent) {
 Vals dft(Ctx& c) {
   Val x = c.in(0);
   const bool inverse = c.integer("inverse", 0) != 0, onesided = c.integer("onesided", 0) != 0;
-  const int64_t given =
-      c.opset() >= 20 ? (c.has(2) ? static_cast<int64_t>(c.known_number(2)) : -2) : c.integer("axis", 1);
+  const int64_t given = c.opset() >= 20 ? (c.has(2) ? whole(c.known_number(2)) : -2) : c.integer("axis", 1);
   const size_t axis = axis_of(given, x.rank()), last = x.rank() - 1;
   if (axis == last) invalid("transforms the axis of real and imaginary parts");
   const bool complex = x.extent(-1) == 2;
-  const int64_t n = c.has(1)              ? static_cast<int64_t>(c.known_number(1))
+  const int64_t n = c.has(1)              ? whole(c.known_number(1))
                     : inverse && onesided ? 2 * (x.shape()[axis] - 1)
                                           : x.shape()[axis];
   if (n < 1) invalid("transforms nothing");
+  if (n > kLongest) unsupported(cat("a transform of ", n, " elements"));
   Val real = part(x, 0), imaginary = complex ? part(x, 1) : Val{};
   const auto rows = [&](Val v, int64_t extent) {  // the axis last
     v = fitted(v, axis, extent);
@@ -99,13 +99,15 @@ Vals dft(Ctx& c) {
 
 Vals stft(Ctx& c) {
   Val x = c.in(0);
-  const int64_t step = static_cast<int64_t>(c.known_number(1));
-  const int64_t n = c.has(3) ? static_cast<int64_t>(c.known_number(3)) : c.in(2).size();
+  const int64_t step = whole(c.known_number(1));
+  const int64_t n = c.has(3) ? whole(c.known_number(3)) : c.in(2).size();
   const bool onesided = c.integer("onesided", 1) != 0;
   if (x.rank() == 2) x = unsqueeze(x, 2);
   const int64_t batch = x.extent(0), length = x.extent(1);
   if (step < 1 || n < 1 || length < n) invalid("frames do not fit the signal");
   const int64_t frames = (length - n) / step + 1;
+  if (n > kLongest) unsupported(cat("a transform of ", n, " elements"));
+  listed(frames * n);
   Ints at;
   for (int64_t f = 0; f < frames; ++f)
     for (int64_t i = 0; i < n; ++i) at.push_back(f * step + i);
@@ -124,10 +126,11 @@ Vals stft(Ctx& c) {
 
 // a0 - a1·cos(2πk/N) + a2·cos(4πk/N)
 Vals window(Ctx& c, double a0, double a1, double a2) {
-  const int64_t size = static_cast<int64_t>(c.known_number(0));
+  const int64_t size = whole(c.known_number(0));
   const Elem elem = static_cast<Elem>(c.integer("output_datatype", 1));
   const double n = static_cast<double>(c.integer("periodic", 1) != 0 ? size : size - 1);
   std::vector<double> values;
+  listed(size);
   for (int64_t k = 0; k < size; ++k) {
     const double angle = 2 * std::numbers::pi * static_cast<double>(k) / n;
     values.push_back(a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle));
@@ -136,17 +139,18 @@ Vals window(Ctx& c, double a0, double a1, double a2) {
 }
 
 Vals mel_weight_matrix(Ctx& c) {
-  const int64_t bins = static_cast<int64_t>(c.known_number(0)), length = static_cast<int64_t>(c.known_number(1)),
-                rate = static_cast<int64_t>(c.known_number(2));
+  const int64_t bins = whole(c.known_number(0)), length = whole(c.known_number(1)), rate = whole(c.known_number(2));
   const double lower = c.known_number(3), upper = c.known_number(4);
+  if (bins < 1 || bins > 65536 || length < 1 || length > (1 << 24) || rate < 1) invalid("sizes are beyond reason");
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const auto hertz = [](double m) { return 700 * (std::pow(10, m / 2595) - 1); };
   const double low = mel(lower), step = (mel(upper) - low) / static_cast<double>(bins + 2);
   Ints edges;
   for (int64_t i = 0; i < bins + 2; ++i)
-    edges.push_back(static_cast<int64_t>(std::floor(
-        static_cast<double>(length + 1) * hertz(static_cast<double>(i) * step + low) / static_cast<double>(rate))));
+    edges.push_back(whole(std::floor(static_cast<double>(length + 1) * hertz(static_cast<double>(i) * step + low) /
+                                     static_cast<double>(rate))));
   const int64_t rows = length / 2 + 1;
+  listed(bins * rows);
   std::vector<double> values(static_cast<size_t>(rows * bins), 0);
   for (int64_t b = 0; b < bins; ++b) {
     const size_t at = static_cast<size_t>(b);

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "support/model_writer.h"
+#include "support/onnx_writer.h"
 
 // Writes the seeds of the importers' fuzzers into FOLDER/TARGET/. They are committed; run this again only when formats
 // are added.
@@ -96,6 +97,68 @@ void write_layer_lists(const std::filesystem::path& root) {
   write(root / "layer_list" / "nested", joined(json_bytes(list), make_safetensors(weights)));
 }
 
+void write_onnx(const std::filesystem::path& root) {
+  using namespace gyrus::test::onnx_file;
+  const auto seed = [&](const char* name, const std::string& graph, const std::string& more = opset(21)) {
+    const std::string file = model(graph, more);
+    const auto* bytes = reinterpret_cast<const std::byte*>(file.data());
+    write(root / "onnx" / name, ByteVector(bytes, bytes + file.size()));
+  };
+  const std::string image = input("x", Float, {1, 2, -1, 4}), end = output("y");
+  const auto weight = [](const char* name, const std::vector<int64_t>& dims, size_t count) {
+    return initializer(tensor<float>(name, Float, dims, std::vector<float>(count, 0.5f)));
+  };
+  const auto list = [](const char* name, const std::vector<int64_t>& values) {
+    return initializer(tensor<int64_t>(name, Int64, {static_cast<int64_t>(values.size())}, values));
+  };
+  const std::vector<int64_t> two = {2, 2};
+  seed("conv", image + weight("w", {3, 2, 3, 3}, 54) + node("Conv", {"x", "w"}, {"c"}, attribute("strides", two)) +
+                   node("Relu", {"c"}, {"y"}) + end);
+  seed("deconv", image + weight("w", {2, 3, 2, 2}, 24) +
+                     node("ConvTranspose", {"x", "w"}, {"y"}, attribute("strides", two)) + end);
+  seed("pool",
+       image + node("MaxPool", {"x"}, {"y", "i"}, attribute("kernel_shape", two) + attribute("ceil_mode", 1)) + end);
+  seed("average", image +
+                      node("AveragePool", {"x"}, {"y"},
+                           attribute("kernel_shape", two) + attribute("auto_pad", std::string("SAME_UPPER"))) +
+                      end);
+  seed("resize", image + initializer(tensor<float>("s", Float, {4}, {1, 1, 2, 2})) +
+                     node("Resize", {"x", "", "s"}, {"y"}, attribute("mode", std::string("cubic"))) + end);
+  seed("shapes", image + node("Shape", {"x"}, {"s"}) + list("i", {0}) + list("r", {-1}) +
+                     node("Gather", {"s", "i"}, {"n"}) + node("Concat", {"n", "r"}, {"t"}, attribute("axis", 0)) +
+                     node("Reshape", {"x", "t"}, {"y"}) + end);
+  seed("slice", image + list("b", {-1}) + list("e", {-9}) + list("a", {3}) + list("st", {-2}) +
+                    node("Slice", {"x", "b", "e", "a", "st"}, {"y"}) + end);
+  seed("pad", image + list("p", {0, 0, 1, 1, 0, 0, 1, 1}) +
+                  node("Pad", {"x", "p"}, {"y"}, attribute("mode", std::string("reflect"))) + end);
+  seed("matmul", input("x", Float, {-1, 4}) + weight("w", {4, 3}, 12) + node("Gemm", {"x", "w"}, {"g"}) +
+                     node("Softmax", {"g"}, {"y"}, attribute("axis", -1)) + end);
+  seed("einsum",
+       image + node("Einsum", {"x", "x"}, {"y"}, attribute("equation", std::string("...ij,...kj->...ik"))) + end);
+  seed("lstm", input("x", Float, {3, 1, 2}) + weight("w", {1, 8, 2}, 16) + weight("r", {1, 8, 2}, 16) +
+                   node("LSTM", {"x", "w", "r"}, {"y", "h", "c"}, attribute("hidden_size", 2)) + end);
+  seed("attention",
+       input("q", Float, {1, 2, 3, 4}) + node("Attention", {"q", "q", "q"}, {"y"}, attribute("is_causal", 1)) + end,
+       opset(23));
+  seed("quantized", image + initializer(tensor<float>("s", Float, {}, {0.1f})) +
+                        initializer(tensor<uint8_t>("z", Uint8, {}, {128})) +
+                        node("QuantizeLinear", {"x", "s", "z"}, {"q"}) +
+                        node("DequantizeLinear", {"q", "s", "z"}, {"y"}) + end);
+  const std::string body = text(11, text(1, "i")) + text(11, text(1, "go")) + text(11, text(1, "a")) +
+                           node("Add", {"a", "x"}, {"b"}) + output("go") + output("b") + output("b");
+  seed("loop", input("x", Float, {2}) + initializer(tensor<int64_t>("n", Int64, {}, {3})) +
+                   node("Loop", {"n", "", "x"}, {"y", "s"}, graph_attribute("body", body)) + end);
+  const std::string function = text(1, "f") + text(10, "own") + text(4, "a") + text(5, "r") +
+                               text(7, node("LeakyRelu", {"a"}, {"r"}, from_function("alpha", "alpha")).substr(2)) +
+                               text(9, number(2, 21));
+  seed("function", image + node("f", {"x"}, {"y"}, attribute("alpha", 0.5f), "own") + end,
+       opset(21) + opset(1, "own") + text(25, function));
+  seed("old",
+       image + node("Split", {"x"}, {"a", "b"}, attribute("axis", 1)) +
+           node("Mul", {"a", "b"}, {"y"}, attribute("broadcast", 1)) + end,
+       opset(6));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -107,6 +170,7 @@ int main(int argc, char** argv) {
   write_torch(root);
   write_tfjs(root);
   write_layer_lists(root);
+  write_onnx(root);
   write(root / "safetensors" / "two", make_safetensors({ramp("a.weight", {2, 3}), ramp("a.bias", {2})}));
   write(root / "safetensors" / "types",
         make_safetensors(
