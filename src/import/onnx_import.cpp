@@ -142,8 +142,13 @@ class Importer {
 
   void add_inputs(Scope& scope) {
     std::set<std::string> names;
-    for (const DeclaredInput& input : declared_inputs(model_)) {
-      names.insert(input.name);
+    const std::vector<DeclaredInput> inputs = declared_inputs(model_);
+    for (const DeclaredInput& input : inputs) names.insert(input.name);
+    for (const auto& [name, shape] : options_.shapes)
+      if (names.count(name) == 0) no_input(name, names);
+    for (const auto& [name, value] : options_.bound)
+      if (names.count(name) == 0) no_input(name, names);
+    for (const DeclaredInput& input : inputs) {
       try {
         add_input(input, scope);
       } catch (const Error& error) {
@@ -152,10 +157,6 @@ class Importer {
         scope.unknown.insert(input.name);
       }
     }
-    for (const auto& [name, shape] : options_.shapes)
-      if (names.count(name) == 0) no_input(name, names);
-    for (const auto& [name, value] : options_.bound)
-      if (names.count(name) == 0) no_input(name, names);
   }
 
   [[noreturn]] void no_input(const std::string& name, const std::set<std::string>& names) const {
