@@ -1,7 +1,6 @@
 #include "import/onnx_wire.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -11,6 +10,15 @@ namespace gyrus::onnx {
 namespace {
 
 constexpr int kDeepest = 40;  // graphs inside attributes inside nodes inside graphs
+
+// The same bits as another type; stands in for std::bit_cast, which the WASM toolchain lacks.
+template <class To, class From>
+To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof(To));
+  return to;
+}
 
 enum class Wire : uint8_t { Varint = 0, Fixed64 = 1, Chunk = 2, Fixed32 = 5 };
 
@@ -49,7 +57,7 @@ class Message {
   std::string text() const { return std::string(text_of(chunk())); }
   float single() const {
     expect(wire_ == Wire::Fixed32);
-    return std::bit_cast<float>(static_cast<uint32_t>(number_));
+    return bits_as<float>(static_cast<uint32_t>(number_));
   }
 
   // A repeated number, packed or one at a time.
@@ -67,9 +75,9 @@ class Message {
     constexpr size_t size = sizeof(T);
     const auto value = [](uint64_t bits) {
       if constexpr (size == 4)
-        return std::bit_cast<float>(static_cast<uint32_t>(bits));
+        return bits_as<float>(static_cast<uint32_t>(bits));
       else
-        return std::bit_cast<double>(bits);
+        return bits_as<double>(bits);
     };
     if (wire_ == (size == 4 ? Wire::Fixed32 : Wire::Fixed64)) {
       into.push_back(value(number_));
@@ -280,7 +288,7 @@ size_t file_bytes(Elem elem) {
   return 0;
 }
 
-float from_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float from_bf16(uint16_t bits) { return bits_as<float>(static_cast<uint32_t>(bits) << 16); }
 
 template <class T>
 T at(Bytes raw, size_t i) {
