@@ -161,7 +161,8 @@ Vals tile(Ctx& c) {
 // Where the elements of a padded axis come from.
 Ints padded_places(int64_t extent, int64_t before, int64_t after, const std::string& mode) {
   Ints at;
-  listed(before + extent + after);
+  constexpr int64_t kLongest = int64_t{1} << 22;
+  if (before + extent + after > kLongest) unsupported("an axis of more than 4 million elements after padding");
   for (int64_t i = -before; i < extent + after; ++i) {
     int64_t k = i;
     if (mode == "edge") k = std::clamp<int64_t>(i, 0, extent - 1);
