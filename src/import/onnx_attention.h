@@ -10,6 +10,8 @@ struct Attended {
   Val raw, capped, biased, weights;  // [B,Hq,S,L], in the order in which they are made
 };
 Attended attend(Val q, Val k, Val v, Val bias, double scale, double softcap);
+// The same where nobody asks for the scores, as one op.
+Val attend_whole(Val q, Val k, Val v, Val bias, double scale, double softcap);
 
 // 0 where query i may see key j, j <= i + past (and j > i + past - window where there is one), else -inf: f32 [S,L].
 Val causal_bias(Graph& graph, int64_t queries, int64_t keys, int64_t past, int64_t window = -1);

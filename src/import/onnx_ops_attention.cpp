@@ -25,6 +25,14 @@ Attended attend(Val q, Val k, Val v, Val bias, double scale, double softcap) {
   return a;
 }
 
+Val attend_whole(Val q, Val k, Val v, Val bias, double scale, double softcap) {
+  const Elem elem = q.elem;
+  Attrs attrs{{"scale", scale}};
+  if (softcap != 0) attrs.set("softcap", softcap);
+  const auto wide = [](Val x) { return x ? cast(x, Elem::F32) : x; };
+  return cast(as(op("attention", {wide(q), wide(k), wide(v), {}, wide(bias)}, attrs), Elem::F32), elem);
+}
+
 Val causal_bias(Graph& graph, int64_t queries, int64_t keys, int64_t past, int64_t window) {
   std::vector<double> bias(static_cast<size_t>(listed(queries * keys)), 0);
   for (int64_t i = 0; i < queries; ++i)
@@ -107,7 +115,12 @@ Vals attention(Ctx& c) {
     add(op("where", {seen, floats(c.graph(), {}, {0}), floats(c.graph(), {}, {-kInfinity})}));
   }
   const double width = static_cast<double>(q.extent(3));
-  const Attended a = attend(q, k, v, bias, c.number("scale", 1 / std::sqrt(width)), c.number("softcap", 0));
+  const double scale = c.number("scale", 1 / std::sqrt(width)), softcap = c.number("softcap", 0);
+  if (!c.wants(3)) {
+    const Val y = attend_whole(q, k, v, bias, scale, softcap);
+    return {flat ? join_heads(y) : y, k, v};
+  }
+  const Attended a = attend(q, k, v, bias, scale, softcap);
   const int64_t mode = c.integer("qk_matmul_output_mode", 0);
   const Val qk = mode == 0 ? a.raw : mode == 1 ? a.capped : mode == 2 ? a.biased : a.weights;
   return {flat ? join_heads(a.y) : a.y, k, v, cast(qk, q.elem)};

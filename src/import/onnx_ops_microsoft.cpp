@@ -107,8 +107,8 @@ Vals attention(Ctx& c) {
   Val bias = seen ? hiding(seen, c.number("mask_filter_value", -10000)) : Val{};
   if (c.has(5)) bias = bias ? bias + c.in(5) : c.in(5);
   const double given = c.number("scale", 0), width = static_cast<double>(q.extent(3));
-  const Attended a = attend(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), 0);
-  Vals results = {join_heads(a.y)};
+  const Val y = attend_whole(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), 0);
+  Vals results = {join_heads(y)};
   if (c.wants(1)) results.push_back(concat({unsqueeze(k, 0), unsqueeze(v, 0)}, 0));
   return results;
 }
@@ -140,8 +140,8 @@ Vals multi_head_attention(Ctx& c) {
   Val bias = seen ? hiding(seen, c.number("mask_filter_value", -10000)) : Val{};
   if (c.has(5)) bias = bias ? bias + c.in(5) : c.in(5);
   const double given = c.number("scale", 0), width = static_cast<double>(q.extent(3));
-  const Attended a = attend(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), 0);
-  return {join_heads(a.y), k, v};
+  const Val y = attend_whole(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), 0);
+  return {join_heads(y), k, v};
 }
 
 Vals rotary_embedding(Ctx& c) {
@@ -196,8 +196,8 @@ Vals group_query_attention(Ctx& c) {
   Val bias = causal_bias(c.graph(), rows, k.extent(2), past, window);
   if (c.has(10)) bias = bias + c.in(10);
   const double given = c.number("scale", 0), width = static_cast<double>(q.extent(3));
-  const Attended a = attend(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), c.number("softcap", 0));
-  return {join_heads(a.y), k, v};
+  const Val y = attend_whole(q, k, v, bias, given != 0 ? given : 1 / std::sqrt(width), c.number("softcap", 0));
+  return {join_heads(y), k, v};
 }
 
 // Weights of a few bits each, in blocks with a scale and a zero point, made floats while importing.
