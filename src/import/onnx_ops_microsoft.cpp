@@ -179,6 +179,9 @@ Vals group_query_attention(Ctx& c) {
   k = split_heads(k, kv_heads);
   v = split_heads(v, kv_heads);
   const int64_t past = c.has(3) ? c.in(3).extent(2) : 0, rows = q.extent(2);
+  if (past > 0 && c.has(5))
+    for (const int64_t last : c.known_ints(5))
+      if (last != past + rows - 1) unsupported("sequences of several lengths, or a past with room for more");
   if (c.integer("do_rotary", 0) != 0) {
     const auto part = [&](size_t i) {
       return reshape(slice(c.in(i), 0, past, past + rows), {1, 1, rows, c.in(i).extent(1)});

@@ -201,6 +201,19 @@ TEST(OnnxImport, GroupQueryAttentionIsCausal) {
   EXPECT_NEAR(y[3], (2 + 4 * e) / (1 + e), 1e-6);
 }
 
+TEST(OnnxImport, GroupQueryAttentionRefusesAPastThatIsNotFull) {
+  const auto file = [](int32_t last) {
+    return model(input("q", Float, {1, 1, 1}) + input("past", Float, {1, 1, 3, 1}) +
+                     initializer(tensor<int32_t>("lengths", 6, {1}, {last})) +
+                     node("GroupQueryAttention", {"q", "q", "q", "past", "past", "lengths"}, {"y", "pk", "pv"},
+                          attribute("num_heads", 1) + attribute("kv_num_heads", 1), "com.microsoft") +
+                     output("y"),
+                 opset(21) + opset(1, "com.microsoft"));
+  };
+  EXPECT_EQ(import_bytes(file(3)).outputs.at(0).shape, (Shape{1, 1, 1}));
+  EXPECT_THAT(refusal(file(1)), HasSubstr("several lengths"));
+}
+
 TEST(Npy, GoesRoundTrip) {
   for (const onnx::Elem elem :
        {onnx::Elem::F32, onnx::Elem::F64, onnx::Elem::F16, onnx::Elem::I8, onnx::Elem::I16, onnx::Elem::I32,
