@@ -32,7 +32,7 @@ struct ProgramOptions {
   Precision precision{};
   std::optional<Limits> limits{};  // that plans keep, where that is to be less than the device has
   bool check_finite = false;       // every float is tested; the first that is not finite is NonFinite, naming its node
-  size_t keep_plans = 8;      // those used last stay on the device, with their buffers
+  size_t keep_plans = 8;           // those used last stay on the device, with their buffers
   std::function<void(const Planned&)> planned{};  // called for every plan that is made
 };
 
@@ -73,7 +73,8 @@ class Program {
 
 // The graph of a model's files (docs/models.md): a folder, a file of it, or a name in the store. `shapes` says how
 // large the inputs are where the model takes any size. For volumes: input "image" f32 [1,C,spatial…], output "logits"
-// f32 [1,classes,spatial…]. An ONNX model has the inputs and outputs of its file. Throws InvalidModel, Unsupported, InvalidInput or Io.
+// f32 [1,classes,spatial…]. An ONNX model has the inputs and outputs of its file. Throws InvalidModel, Unsupported,
+// InvalidInput or Io.
 Graph load_graph(const std::string& model, const Shapes& shapes);
 
 }  // namespace gyrus

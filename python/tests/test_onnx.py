@@ -8,9 +8,6 @@ import pytest
 
 from conftest import ROOT
 
-pytestmark = pytest.mark.skipif(
-    "onnx" not in (ROOT / "src/engine/program.cpp").read_text(), reason="load_graph reads no ONNX yet"
-)
 MODELS = pathlib.Path(os.environ.get("GYRUS_TEST_DATA", ROOT / "../shared/data")) / "onnx/models"
 TYPES = {1: "<f4", 6: "<i4", 7: "<i8", 9: "?"}  # TensorProto.DataType
 

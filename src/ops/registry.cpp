@@ -35,7 +35,7 @@ const std::vector<const OpDef*>& all_ops() {
         &kReduceSum, &kReduceMean,      &kReduceMax,   &kReduceMin,   &kArgmax,     &kSoftmax,      &kRepack,
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
-        &kRanks,     &kPlace,           &kAttention, &kLogSoftmax,  &kLayerNorm,   &kRmsNorm,    &kRows,
+        &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
     };
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

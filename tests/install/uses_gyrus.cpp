@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <string>
 
-// uses_gyrus MODEL: labels a ramp of 16³ voxels and prints the sum of the labels, then runs a network of its own; without a
-// model, what gyrus knows.
+// uses_gyrus MODEL: labels a ramp of 16³ voxels and prints the sum of the labels, then runs a network of its own;
+// without a model, what gyrus knows.
 int main(int argc, char** argv) try {
   std::printf("gyrus %s, %zu models by name\n", gyrus::version(), gyrus::list_models().size());
   if (argc < 2) return 0;
