@@ -98,11 +98,15 @@ TEST_F(Goldens, ElementwiseValuesAndDerivatives) {
     const OpDef* def = find_op(node_of(c).op);
     if (!def || !def->elementwise || name.find(".i32") != std::string::npos) continue;
     if (c["attrs"].value("beta", 1.0) != 1) continue;  // softplus has no such attribute here
+    if (!def->elementwise->derivative) continue;       // values are compared by conformance_goldens
+    if (def->name == "prelu") continue;                // whose slopes are reshaped there
+    if (c["attrs"].value("mode", std::string("floor")) != "floor") continue;  // another op
     SCOPED_TRACE(name);
     const Node node = node_of(c);
     std::vector<RefTensor> operands = inputs(c);
     const std::vector<RefTensor> x = operands;
     expect_near(run(node, operands)[0], tensor(c["outputs"][0]));
+    if (c["upstream"].empty() || c["upstream"][0].is_null()) continue;
     operands.push_back(run(node, operands)[0]);
     operands.push_back(tensor(c["upstream"][0]));
     Node derivative = derivative_of(node);
