@@ -135,7 +135,7 @@ PlanChoice choice_of(const Json& json) { return {json.at("precision") == "f16", 
 
 // Without "small" the precision is a wish, "auto" too, and "memory" (bytes, because) what is likely to be there.
 Compiled compile_request(const Model& model, const Json& request) {
-  CompileTarget target{"this device", limits_of(request.at("limits")), {}, std::nullopt};
+  CompileTarget target{limits_of(request.at("limits")), "this device", {}, std::nullopt};
   if (request.at("software")) target.tuning = software_options();
   target.tuning.check_finite = request.value("checkFinite", false);
   if (const auto memory = request.find("memory"); memory != request.end() && !memory->is_null())
