@@ -12,6 +12,7 @@ import { gunzipSync } from "node:zlib";
 import type { BrowserContext, Page } from "playwright-core";
 import { crop48, missing, nifti, openBrowser, openPage, PROGRAM, ROOT, tinyModel } from "./support/page.js";
 import { testData } from "./support/native.js";
+import { plainNifti } from "./support/provenance.js";
 
 const runPlan = join(process.env.GYRUS_BUILD ?? join(ROOT, "build/release"), "tests/run_plan");
 const skip = missing || [PROGRAM, runPlan, join(ROOT, "web/dist/gyrus.js")].filter((path) => !existsSync(path))
@@ -72,7 +73,7 @@ async function shownLabels(page: Page): Promise<Buffer> {
   return Buffer.from(labels);
 }
 
-const voxelsOf = (path: string) => gunzipSync(readFileSync(path)).subarray(352);
+const voxelsOf = (path: string) => plainNifti(gunzipSync(readFileSync(path))).subarray(352);
 
 function differing(a: Uint8Array, b: Uint8Array): number {
   assert.equal(a.length, b.length);

@@ -10,6 +10,7 @@ import { extname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { missing, openBrowser, openPage, PROGRAM, ROOT } from "./support/page.js";
+import { plainNifti } from "./support/provenance.js";
 
 const web = join(ROOT, "web");
 const skip = [join(web, "dist/package/index.js"), PROGRAM].filter((path) => !existsSync(path))
@@ -49,7 +50,7 @@ after(() => {
   if (folder) rmSync(folder, { recursive: true });
 });
 
-const commandLine = () => gunzipSync(readFileSync(join(folder, "labels.nii.gz"))).subarray(352);
+const commandLine = () => plainNifti(gunzipSync(readFileSync(join(folder, "labels.nii.gz")))).subarray(352);
 
 // Drivers and the kernel shapes chosen for them differ: voxels whose two best classes are a rounding error apart may too.
 function assertSame(labels: Uint8Array, atMost: number): void {
