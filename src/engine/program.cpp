@@ -20,8 +20,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-bool is_wide(DType dtype) { return dtype == DType::I64 || dtype == DType::Bool; }
-
 // A plan on the device.
 struct Loaded {
   Planned about;

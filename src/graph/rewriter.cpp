@@ -1,5 +1,7 @@
 #include "graph/rewriter.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace gyrus {
@@ -64,31 +66,26 @@ const Node* Rewriter::maker(ValueId id) {
   return &graph_.nodes()[makers_[id] - 1];
 }
 
-Graph with_shapes(const Graph& graph, const std::map<std::string, Shape>& shapes) {
-  Rewriter rewrite(graph);
-  size_t found = 0;
-  for (const Port& input : graph.inputs()) {
-    const auto shape = shapes.find(input.name);
-    if (shape == shapes.end()) continue;
-    ++found;
-    rewrite.graph().set_type(rewrite(input.value), {graph.type(input.value).dtype, shape->second});
-  }
-  if (found != shapes.size()) {
-    std::string known;
-    for (const Port& input : graph.inputs()) known += (known.empty() ? "" : ", ") + input.name;
-    for (const auto& [name, shape] : shapes)
-      if (known.empty() || (", " + known + ", ").find(", " + name + ", ") == std::string::npos)
-        fail(ErrorCode::InvalidInput, name, "the network has no such input; it has: ", known.empty() ? "none" : known);
-  }
-  for (const Node& node : graph.nodes()) rewrite.add_for(node.outputs, rewrite.mapped(node));
-  return rewrite.finish("with_shapes");
-}
-
 Graph Rewriter::finish(const std::string& pass) {
   copy_results(old_, graph_, [this](ValueId id) { return (*this)(id); });
   Graph result = without_dead_nodes(graph_);
   verify(result, pass);
   return result;
+}
+
+Graph with_shapes(const Graph& graph, const std::map<std::string, Shape>& shapes) {
+  Rewriter rewrite(graph);
+  std::string known;
+  for (const Port& input : graph.inputs()) known += (known.empty() ? "" : ", ") + input.name;
+  for (const auto& [name, shape] : shapes) {
+    const auto input = std::find_if(graph.inputs().begin(), graph.inputs().end(),
+                                    [&n = name](const Port& port) { return port.name == n; });
+    if (input == graph.inputs().end())
+      fail(ErrorCode::InvalidInput, name, "the network has no such input; it has: ", known.empty() ? "none" : known);
+    rewrite.graph().set_type(rewrite(input->value), {graph.type(input->value).dtype, shape});
+  }
+  for (const Node& node : graph.nodes()) rewrite.add_for(node.outputs, rewrite.mapped(node));
+  return rewrite.finish("with_shapes");
 }
 
 }  // namespace gyrus

@@ -6,7 +6,6 @@
 namespace gyrus {
 namespace {
 
-bool is_wide(DType dtype) { return dtype == DType::I64 || dtype == DType::Bool; }
 DType narrowed(DType dtype) { return dtype == DType::I64 ? DType::I32 : dtype == DType::Bool ? DType::U8 : dtype; }
 
 void narrow_value(Graph& graph, ValueId id) {
@@ -25,6 +24,8 @@ void narrow_node(Rewriter& rewrite, const Node& node) {
 }
 
 }  // namespace
+
+bool is_wide(DType dtype) { return dtype == DType::I64 || dtype == DType::Bool; }
 
 Tensor narrow(const Tensor& tensor, const std::string& name, ErrorCode code) {
   Tensor result(narrowed(tensor.dtype), tensor.shape);

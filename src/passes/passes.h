@@ -19,6 +19,7 @@ Graph fold_constants(const Graph& graph);
 // Makes i32 of i64 and bytes of truth values, ports included. Throws InvalidGraph where a constant does not fit.
 Graph narrow_integers(const Graph& graph);
 // The same of what goes through the ports: of a tensor, with `code` where an element does not fit, and back.
+bool is_wide(DType dtype);  // has no place on devices as it is
 Tensor narrow(const Tensor& tensor, const std::string& name, ErrorCode code);
 Tensor widen(const Tensor& tensor, DType dtype);
 // Folds per-channel constant scale and shift behind a convolution into its weights and bias.
