@@ -21,7 +21,6 @@
 #include "ops/reshape.h"
 #include "ops/rows.h"
 #include "ops/slice.h"
-#include "ops/softmax.h"
 #include "ops/transpose.h"
 #include "ops/update_slice.h"
 

@@ -57,7 +57,7 @@ const RefTensor* optional_input(const std::vector<const RefTensor*>& inputs, siz
   return has_input(inputs, i) ? inputs[i] : nullptr;
 }
 
-// log_softmax
+// softmax and log_softmax
 
 std::vector<TensorType> infer_log_softmax(const Node& node, const std::vector<TensorType>& inputs) {
   check_node(node, inputs, 1, 1, {"axis"});
@@ -66,32 +66,52 @@ std::vector<TensorType> infer_log_softmax(const Node& node, const std::vector<Te
   return {{inputs[0].dtype, inputs[0].shape, Layout::Plain}};
 }
 
-void reference_log_softmax(const Node& node, const std::vector<const RefTensor*>& inputs,
-                           std::vector<RefTensor>& outputs) {
-  const RefTensor& x = *inputs[0];
+std::vector<TensorType> infer_softmax(const Node& node, const std::vector<TensorType>& inputs) {
+  node.attrs.integer("axis");  // must be given
+  return infer_log_softmax(node, inputs);
+}
+
+void reference_lines(const Node& node, const RefTensor& x, std::vector<RefTensor>& outputs, bool logarithm) {
   if (x.data.empty()) return;
   const size_t axis = axis_of(node, x.shape);
   const int64_t extent = x.shape[axis], inner = strides_of(x.shape)[axis];
   const int64_t outer = element_count(x.shape) / (extent * inner);
   for (int64_t line = 0; line < outer * inner; ++line) {
     const int64_t first = line / inner * inner * extent + line % inner;
-    softmax_row({x.data.data() + first, outputs[0].data.data() + first, extent, inner}, true);
+    softmax_row({x.data.data() + first, outputs[0].data.data() + first, extent, inner}, logarithm);
   }
 }
 
-std::vector<ValueId> decompose_log_softmax(Graph& graph, const Node& node) {
+void reference_softmax(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  reference_lines(node, *inputs[0], outputs, false);
+}
+
+void reference_log_softmax(const Node& node, const std::vector<const RefTensor*>& inputs,
+                           std::vector<RefTensor>& outputs) {
+  reference_lines(node, *inputs[0], outputs, true);
+}
+
+std::vector<ValueId> decompose_lines(Graph& graph, const Node& node, bool logarithm) {
   const ValueId x = node.inputs[0];
   const Shape shape = graph.type(x).shape;
   if (element_count(shape) == 0) return {x};
   const size_t axis = axis_of(node, shape);
   if (axis + 1 == shape.size()) {
-    const ValueId rows = add_rows(graph, node, x, shape[axis], "log_softmax");
+    const ValueId rows = add_rows(graph, node, x, shape[axis], logarithm ? "log_softmax" : "softmax");
     if (rows != kNoValue) return {rows};
   }
+  const auto add = [&](const char* op, const std::vector<ValueId>& inputs, Attrs attrs = {}) {
+    return graph.add(op, inputs, std::move(attrs), node.label);
+  };
   const Attrs along{{"axes", std::vector<int64_t>{static_cast<int64_t>(axis)}}, {"keepdims", int64_t{1}}};
-  const ValueId shifted = graph.add("sub", {x, graph.add("reduce_max", {x}, along, node.label)}, {}, node.label);
-  const ValueId sum = graph.add("reduce_sum", {graph.add("exp", {shifted}, {}, node.label)}, along, node.label);
-  return {graph.add("sub", {shifted, graph.add("log", {sum}, {}, node.label)}, {}, node.label)};
+  const ValueId shifted = add("sub", {x, add("reduce_max", {x}, along)});
+  const ValueId powers = add("exp", {shifted}), sum = add("reduce_sum", {powers}, along);
+  return {logarithm ? add("sub", {shifted, add("log", {sum})}) : add("div", {powers, sum})};
+}
+
+std::vector<ValueId> decompose_softmax(Graph& graph, const Node& node) { return decompose_lines(graph, node, false); }
+std::vector<ValueId> decompose_log_softmax(Graph& graph, const Node& node) {
+  return decompose_lines(graph, node, true);
 }
 
 // Norms
@@ -229,6 +249,15 @@ ValueId add_rows(Graph& graph, const Node& node, ValueId x, int64_t extent, cons
   if (type.dtype == DType::F32) return made;
   return graph.add("cast", {made}, {{"to", std::string(to_string(type.dtype))}}, node.label);
 }
+
+const OpDef kSoftmax = {
+    .name = "softmax",
+    .infer = infer_softmax,
+    .reference = reference_softmax,
+    .keeps_order = [](const Node& node, const Shape& input) -> std::optional<size_t> { return axis_of(node, input); },
+    .decompose = decompose_softmax,
+    .flops = flops,
+};
 
 const OpDef kLogSoftmax = {
     .name = "log_softmax",

@@ -5,6 +5,8 @@
 
 namespace gyrus {
 
+// exp(x - max) / sum(exp(x - max)) along `axis`.
+extern const OpDef kSoftmax;
 // x - max - log(sum(exp(x - max))) along `axis`.
 extern const OpDef kLogSoftmax;
 // (x - mean) / sqrt(variance + eps) * gamma + beta over the axes from `axis` on (-1 by default); gamma and beta have
@@ -13,7 +15,7 @@ extern const OpDef kLayerNorm;
 // x / sqrt(mean(x²) + eps) * gamma likewise.
 extern const OpDef kRmsNorm;
 
-// What these and softmax become where a row is not too long for one workgroup: x [rows, extent] of f32, gamma and beta
+// What these become where a row is not too long for one workgroup: x [rows, extent] of f32, gamma and beta
 // [extent] or absent; `kind` is "softmax", "log_softmax", "layer_norm" or "rms_norm".
 extern const OpDef kRows;
 enum class RowKind : uint8_t { Softmax, LogSoftmax, LayerNorm, RmsNorm };
