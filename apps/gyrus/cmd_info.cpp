@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/model_store.h"
+#include "import/onnx_volume.h"
 #include "info.h"
 
 namespace gyrus::cli {
@@ -18,6 +19,11 @@ struct Cost {
 };
 
 Cost cost_of(const Model& model, const Manifest& manifest, const Shape& size) {
+  if (model.onnx) {
+    const Compiled f32 = compile(model, size, {}, default_target(), PrecisionChoice::F32);
+    const Compiled f16 = compile(model, size, {}, default_target(), PrecisionChoice::F16);
+    return {f32.flops(), f32.peak_bytes(), f16.peak_bytes()};
+  }
   NetworkOptions network;
   network.input = DType::U8;
   network.clamp = manifest.normalize.kind != NormalizeKind::None;
@@ -75,7 +81,10 @@ void print_text(const Model& model, const Manifest& manifest, const Shape& size,
                     " dimensions"));
   line("classes", cat(model.classes));
   line("parameters", cat(model.parameters));
-  line("receptive field", cat(model.receptive_field, " voxels"));
+  if (model.onnx)
+    line("patch", model.onnx->patch.empty() ? "the whole volume" : extents_text(model.onnx->patch) + " voxels");
+  else
+    line("receptive field", cat(model.receptive_field, " voxels"));
   line("normalisation", normalize_text(manifest.normalize));
   line("at", extents_text(size) + " voxels");
   line("  arithmetic", count_text(cost.flops) + "FLOP");
@@ -133,7 +142,7 @@ void print_info(const InfoArguments& arguments) {
   print_text(model, manifest, size, cost);
   if (arguments.manifest)
     print_manifest(manifest);
-  else
+  else if (model.network)
     print_layers(model);
 }
 

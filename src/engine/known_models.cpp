@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "import/network.h"
+#include "import/onnx_volume.h"
 
 namespace gyrus {
 
@@ -155,12 +156,20 @@ void add_step(Sha256& sum, const NetworkStep& step) {
 
 std::string weights_sha256(const Model& model) {
   Sha256 sum;
+  if (model.onnx) {
+    const onnx::ModelFile& file = model.onnx->file;
+    sum.add(file.bytes);
+    for (const onnx::TensorProto& tensor : file.model.graph.initializers)
+      if (tensor.external) sum.add(to_tensor(tensor, file.path, file.external).data);
+    return sum.hex();
+  }
   for (const NetworkStep& step : model.network->steps())
     if (step.op != "input" && step.op != "pad" && step.op != "softmax") add_step(sum, step);
   return sum.hex();
 }
 
 const KnownModel* recognise(const Model& model) {
+  if (!model.network) return nullptr;
   for (const KnownModel& known : known_models())
     if (known.parameters == model.parameters && known.weights == weights_sha256(model)) return &known;
   return nullptr;

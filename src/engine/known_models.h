@@ -39,7 +39,8 @@ std::string alias_of(const std::string& name);
 std::string name_behind(const std::string& text);
 
 // SHA-256 over every parameter (weights, biases, norms) in the order of the network, f32 as imported, with strides,
-// dilations, groups and epsilons: the same for every file format and folder.
+// dilations, groups and epsilons: the same for every file format and folder. Of an ONNX model,
+// over the bytes of its file and of the tensors outside of it.
 std::string weights_sha256(const Model& model);
 
 // The known model that has exactly these weights; null for others.
