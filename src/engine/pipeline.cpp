@@ -29,6 +29,21 @@ void add_notices(std::vector<std::string>& to, const std::vector<std::string>& f
 
 AxisOrder axis_order(const OnnxVolumes& onnx) { return onnx.reversed ? AxisOrder::Zyx : AxisOrder::Xyz; }
 
+// What a manifest says and the hash of the weights does not know.
+void add_manifest_options(const DescribedModel& model, bool conform, std::map<std::string, std::string>& out) {
+  const OnnxVolumes& onnx = *model.model.onnx;
+  const GridOptions& grid = model.manifest.grid;
+  if (conform && !model.manifest.conform)
+    out["grid"] = cat(grid.orientation.empty() ? "as is" : grid.orientation, ", ", grid.spacing[0], " ",
+                      grid.spacing[1], " ", grid.spacing[2], " mm");
+  out["axes"] = onnx.reversed ? "zyx" : "xyz";
+  out["scores"] = cat(to_string(onnx.scores), " of ", onnx.output, ", threshold ", onnx.threshold);
+  out["windows"] = onnx.patch.empty()
+                       ? cat("whole, multiple ", onnx.multiple)
+                       : cat(to_string(onnx.patch), ", overlap ", onnx.overlap[0], " ", onnx.overlap[1], " ",
+                             onnx.overlap[2], onnx.blend == Blend::Constant ? "" : cat(", gaussian ", onnx.sigma));
+}
+
 std::string channel_names(const Manifest& manifest) {
   std::string names;
   for (const ScanChannel& channel : manifest.channels)
@@ -96,6 +111,7 @@ std::map<std::string, std::string> ScanPipeline::label_options() const {
                                             {"components", largest_component_ ? "largest" : "keep"},
                                             {"fill_holes", fill_holes_ ? "yes" : "no"},
                                             {"space", options_.space == Space::Native ? "native" : "conformed"}};
+  if (model_.model.onnx) add_manifest_options(model_, options_.conform, out);
   for (size_t i = 1; i < model_.manifest.channels.size(); ++i)
     out["normalize"] += "; " + normalize_text(normalize_of(i));
   for (size_t i = 0; i < options_.channels.size(); ++i) out[cat("channel_", i + 1)] = options_.channels[i];
@@ -200,8 +216,9 @@ void ScanPipeline::run(Segmentation& item, RunOptions options) {
   }
   if (options_.timeline) options_.timeline->add(result.profile, begin, item.path);
   const Plan& plan = session_->plan();
-  item.facts = {session_->adapter(), plan.precision,    plan.peak_bytes(), session_->allocated_bytes(),
-                plan.steps.size(),   session_->flops(), plan.bytes()};
+  item.facts = {
+      session_->adapter(), plan.precision, session_->peak_bytes(), session_->allocated_bytes(), plan.steps.size(),
+      session_->flops(),   plan.bytes()};
   item.inputs.clear();
   item.outputs = std::move(result.outputs);
   item.profile = std::move(result.profile);

@@ -69,6 +69,7 @@ CompileTarget target_of(const SessionOptions& options) {
 
 Session::Session(const std::string& device, Compiled compiled)
     : decision_(std::move(compiled.decision)),
+      peak_bytes_(compiled.peak_bytes()),
       flops_(compiled.flops()),
       device_(device_for(device, compiled)),
       memory_(device_),

@@ -39,7 +39,8 @@ class Session {
   const Device& device() const { return device_; }
   const Plan& plan() const { return executor_.plan(); }
   uint64_t allocated_bytes() const;
-  double flops() const { return flops_; }  // of a run
+  uint64_t peak_bytes() const { return peak_bytes_; }  // as planned
+  double flops() const { return flops_; }              // of a run
   bool can_profile() const { return device_.features().timestamp_query; }
   const Decision& decision() const { return decision_; }
 
@@ -47,6 +48,7 @@ class Session {
   RunResult run_windows(const Tensor& image, const RunOptions& options);
 
   Decision decision_;
+  uint64_t peak_bytes_ = 0;
   double flops_ = 0;
   std::vector<Start> starts_;  // of windows; empty where there are none
   Device device_;

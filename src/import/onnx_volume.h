@@ -20,6 +20,12 @@ enum class Scores : uint8_t {
   Labels,         // the label itself
 };
 
+// As manifests name them.
+constexpr const char* to_string(Scores scores) {
+  constexpr const char* kNames[] = {"logits", "probabilities", "sigmoid", "sigmoided", "labels"};
+  return kNames[static_cast<size_t>(scores)];
+}
+
 struct OnnxVolumes {
   onnx::ModelFile file;
   std::string input, output;        // names in the file
