@@ -23,8 +23,9 @@ struct Under {
 const std::vector<Under> kEveryLimits = {
     {"adapter", std::nullopt}, {"default", default_limits()}, {"tiny", tiny_limits()}};
 
-Segmentation segment(const DescribedModel& model, const std::string& scan, PipelineOptions options) {
-  options.probabilities = true;
+Segmentation segment(const DescribedModel& model, const std::string& scan, PipelineOptions options,
+                     bool probabilities = true) {
+  options.probabilities = probabilities;
   options.allow_empty = true;
   ScanPipeline pipeline(model, options);
   Segmentation item = pipeline.read(scan);
@@ -103,7 +104,7 @@ TEST_F(Twin, MeshnetOfAHeadGivesItsLabels) {
   const std::string scan = (test_data() / "volumes/chris_t1_conformed.nii.gz").string();
   const DescribedModel model = with(R"({"axes": "zyx", "normalize": "minmax", "conform": true})");
   const DescribedModel layers = open_model((test_data() / "models/model5_gw_ae").string());
-  const Segmentation item = segment(model, scan, {}), other = segment(layers, scan, {});
+  const Segmentation item = segment(model, scan, {}, false), other = segment(layers, scan, {}, false);
   EXPECT_EQ(item.labels.dims, (Dims{256, 256, 256}));
   // So many of 16.8 million voxels have two best scores that differ by a rounding error.
   EXPECT_LE(different(item.labels, other.labels), 20);
