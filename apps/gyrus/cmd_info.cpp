@@ -61,8 +61,25 @@ std::string colour_text(const Rgb& colour) {
 
 const char* components_text(const Manifest& manifest) { return manifest.largest_component ? "largest" : "keep"; }
 
-void print_manifest(const Manifest& manifest) {
+// What only manifests of ONNX models say.
+void print_onnx(const OnnxVolumes& onnx, const Manifest& manifest) {
+  for (const ScanChannel& channel : manifest.channels)
+    line("channel", cat(channel.name.empty() ? "any" : channel.name, ", ", normalize_text(channel.normalize)));
+  const GridOptions& grid = manifest.grid;
+  const bool own = grid.spacing[0] > 0;
+  line("grid", manifest.conform
+                   ? "256³ voxels of 1 mm"
+                   : cat(grid.orientation.empty() ? "as the scan" : grid.orientation,
+                         own ? cat(", ", grid.spacing[0], " x ", grid.spacing[1], " x ", grid.spacing[2], " mm") : ""));
+  if (!onnx.patch.empty())
+    line("overlap", cat(onnx.overlap[0], ", ", onnx.overlap[1], ", ", onnx.overlap[2],
+                        onnx.blend == Blend::Constant ? "" : cat(", gaussian of ", onnx.sigma)));
+  line("scores", to_string(onnx.scores));
+}
+
+void print_manifest(const Model& model, const Manifest& manifest) {
   if (!manifest.description.empty()) line("description", manifest.description);
+  if (model.onnx) print_onnx(*model.onnx, manifest);
   line("components", components_text(manifest));
   line("fill holes", manifest.fill_holes ? "yes" : "no");
   line("licence", manifest.licence.empty() ? "not stated" : manifest.licence);
@@ -141,7 +158,7 @@ void print_info(const InfoArguments& arguments) {
   }
   print_text(model, manifest, size, cost);
   if (arguments.manifest)
-    print_manifest(manifest);
+    print_manifest(model, manifest);
   else if (model.network)
     print_layers(model);
 }

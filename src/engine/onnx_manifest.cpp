@@ -9,7 +9,7 @@
 namespace gyrus {
 namespace {
 
-constexpr double kMostVoxels = 4096;  // along an axis of a patch
+constexpr double kMostVoxels = 1024;  // along an axis of a patch
 constexpr int64_t kProbe = 64;        // extents with which a network of any size is looked at
 
 std::string text_of(const std::vector<std::byte>& bytes) {
