@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ bool is_integer(Val x);
 // Any op of gyrus; the element type of the result is that of the first operand that is stored alike.
 Val op(const std::string& name, const Vals& operands, Attrs attrs = {});
 Vals ops(const std::string& name, const Vals& operands, Attrs attrs = {});
+// What a function of gyrus/nn.h makes of the operands, its nodes being added as by op(). The element type is that of
+// the first operand.
+Val built(const Vals& operands, const std::function<Value(const std::vector<Value>&)>& make);
 // The same value under another element type that is stored alike.
 Val as(Val x, Elem elem);
 

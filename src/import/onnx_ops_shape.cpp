@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/tensor.h"
+#include "gyrus/nn.h"
 #include "import/onnx_ops.h"
 
 namespace gyrus::onnx {
@@ -158,26 +159,6 @@ Vals tile(Ctx& c) {
   return {x};
 }
 
-// Where the elements of a padded axis come from.
-Ints padded_places(int64_t extent, int64_t before, int64_t after, const std::string& mode) {
-  Ints at;
-  constexpr int64_t kLongest = int64_t{1} << 22;
-  if (before + extent + after > kLongest) unsupported("an axis of more than 4 million elements after padding");
-  for (int64_t i = -before; i < extent + after; ++i) {
-    int64_t k = i;
-    if (mode == "edge") k = std::clamp<int64_t>(i, 0, extent - 1);
-    if (mode == "wrap") k = ((i % extent) + extent) % extent;
-    if (mode == "reflect" && extent == 1) k = 0;
-    if (mode == "reflect" && extent > 1) {
-      const int64_t period = 2 * (extent - 1);
-      k = ((i % period) + period) % period;
-      k = k < extent ? k : period - k;
-    }
-    at.push_back(k);
-  }
-  return at;
-}
-
 // With a value that is computed, or not finite.
 Val pad_with(Val x, const Ints& pads, Val value) {
   const Val inside = pad(expand(mask(*x.graph, {}, {1}), x.shape()), pads);
@@ -202,14 +183,15 @@ Vals pad_node(Ctx& c) {
     return {std::isfinite(value) ? pad(x, pads, value) : pad_with(x, pads, scalar(x, value))};
   }
   if (mode != "edge" && mode != "reflect" && mode != "wrap") unsupported(cat("mode ", in_quotes(mode)));
-  for (size_t a = 0; a < pads.size() / 2; ++a) {
-    const int64_t before = sized(pads[a]), after = sized(pads[a + pads.size() / 2]);
-    if (before == 0 && after == 0) continue;
-    if (x.shape()[a] == 0) invalid("pads an axis without elements");
-    if (before + after + x.shape()[a] < 0) invalid("cuts more than there is");
-    x = take(x, padded_places(x.shape()[a], before, after, mode), a);
+  constexpr int64_t kLongest = int64_t{1} << 22;
+  for (size_t a = 0; a < x.rank(); ++a) {
+    const int64_t added = sized(pads[a]) + sized(pads[a + x.rank()]), extent = x.shape()[a];
+    if (extent == 0 && added != 0) invalid("pads an axis without elements");
+    if (extent + added < 0) invalid("cuts more than there is");
+    if (extent + added > kLongest) unsupported("an axis of more than 4 million elements after padding");
   }
-  return {x};
+  const PadMode how = mode == "edge" ? PadMode::Edge : mode == "wrap" ? PadMode::Wrap : PadMode::Reflect;
+  return {built({x}, [&](const auto& v) { return gyrus::pad(v[0], pads, how); })};
 }
 
 Vals shape_node(Ctx& c) {
