@@ -114,9 +114,9 @@ Val op(const std::string& name, const Vals& operands, Attrs attrs) {
   return ops(name, operands, std::move(attrs)).front();
 }
 
-Val built(const Vals& operands, const std::function<Value(const std::vector<Value>&)>& make) {
+Vals built_all(const Vals& operands, const std::function<Values(const Values&)>& make) {
   Graph part;
-  std::vector<Value> given;
+  Values given;
   std::vector<std::pair<ValueId, ValueId>> known;
   Graph& graph = *operands.at(0).graph;
   for (const Val& x : operands) {
@@ -129,7 +129,7 @@ Val built(const Vals& operands, const std::function<Value(const std::vector<Valu
     known.emplace_back(id, x.id);
     given.emplace_back(part, id);
   }
-  const Value result = make(given);
+  const Values results = make(given);
   std::vector<ValueId> map(part.value_count(), kNoValue);
   for (const auto& [id, own] : known) map[id] = own;
   for (ValueId id = 0; id < part.value_count(); ++id)
@@ -141,7 +141,13 @@ Val built(const Vals& operands, const std::function<Value(const std::vector<Valu
     const std::vector<ValueId> made = add(graph, std::move(node));
     for (size_t i = 0; i < made.size(); ++i) map[old[i]] = made[i];
   }
-  return {&graph, map.at(result.id()), operands[0].elem};
+  Vals all;
+  for (const Value& result : results) all.push_back({&graph, map.at(result.id()), operands[0].elem});
+  return all;
+}
+
+Val built(const Vals& operands, const std::function<Value(const Values&)>& make) {
+  return built_all(operands, [&](const Values& given) { return Values{make(given)}; })[0];
 }
 
 Val as(Val x, Elem elem) {

@@ -53,7 +53,7 @@ Val split_heads(Val x, int64_t heads) {
 Val join_heads(Val x) { return reshape(swap_axes(x, 1, 2), {x.extent(0), x.extent(2), x.extent(1) * x.extent(3)}); }
 
 Val rotate(Val x, Val cos, Val sin, int64_t dim, bool interleaved) {
-  return built({x, cos, sin}, [&](const std::vector<Value>& v) {
+  return built({x, cos, sin}, [&](const Values& v) {
     return rope(v[0], {.n_rot = dim, .interleaved = interleaved, .cos = v[1], .sin = v[2]});
   });
 }

@@ -104,7 +104,7 @@ Vals conv_transpose(Ctx& c) {
   const int64_t groups = c.integer("group", 1);
   if (groups < 1 || x.extent(1) % groups != 0 || weight.extent(0) != x.extent(1))
     invalid("groups do not divide the channels, or the weight has others");
-  return {built({x, weight, c.opt(2)}, [&](const std::vector<Value>& v) {
+  return {built({x, weight, c.opt(2)}, [&](const Values& v) {
     return gyrus::conv_transpose(v[0], v[1], {v[2], stride, dilation, pads, more, groups});
   })};
 }
@@ -137,9 +137,7 @@ Vals col2im(Ctx& c) {
   for (const Ints* list : {&image, &block, &stride, &dilation, &pads})
     for (const int64_t number : *list)
       if (number < (list == &pads ? 0 : 1) || number > (1 << 20)) invalid("a size is beyond reason");
-  return {built({x}, [&](const std::vector<Value>& v) {
-    return gyrus::fold(v[0], image, {block, stride, dilation, pads});
-  })};
+  return {built({x}, [&](const Values& v) { return gyrus::fold(v[0], image, {block, stride, dilation, pads}); })};
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ Vals expand_node(Ctx& c) {
 }
 
 Vals tile(Ctx& c) {
-  Val x = c.in(0);
+  const Val x = c.in(0);
   Ints repeats;
   if (c.opset() < 6) {
     repeats = Ints(x.rank(), 1);
@@ -146,17 +146,9 @@ Vals tile(Ctx& c) {
     repeats = c.known_ints(1);
   }
   if (repeats.size() != x.rank()) invalid("repeats has another length than the rank");
-  for (size_t a = 0; a < x.rank(); ++a) {
-    if (repeats[a] == 1) continue;
-    if (sized(repeats[a]) < 0) invalid("repeats a negative number of times");
-    const Shape shape = x.shape();
-    const Shape outer(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(a)),
-        rest(shape.begin() + static_cast<std::ptrdiff_t>(a), shape.end());
-    const Val rows = reshape(x, {element_count(outer), 1, element_count(rest)});
-    x = reshape(expand(rows, {element_count(outer), repeats[a], element_count(rest)}),
-                with(shape, a, shape[a] * repeats[a]));
-  }
-  return {x};
+  for (const int64_t count : repeats)
+    if (sized(count) < 0) invalid("repeats a negative number of times");
+  return {built({x}, [&](const Values& v) { return gyrus::tile(v[0], repeats); })};
 }
 
 // With a value that is computed, or not finite.
