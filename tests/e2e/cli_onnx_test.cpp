@@ -71,6 +71,8 @@ TEST_F(Onnx, BidsAndInfoKnowIt) {
     found = found || entry.path().filename().string().find("seg-net") != std::string::npos;
   EXPECT_TRUE(found);
   EXPECT_NE(run_well({"info", "own", "--size", "16"}).out.find("ONNX"), std::string::npos);
+  EXPECT_NE(run_well({"models", "describe", "own"}).out.find("logits"), std::string::npos);
+  expect_refused({"tune", "own"}, 5, "is an ONNX network");
 }
 
 TEST_F(Onnx, ErrorsComeBeforeTheGpu) {
