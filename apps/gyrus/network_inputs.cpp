@@ -43,7 +43,7 @@ using Wanted = std::vector<WantedInput>;
 
 MediaOptions media_options(const NetworkArguments& arguments) {
   MediaOptions options;
-  if (arguments.command->count("--scale") > 0) options.scale = arguments.scale;
+  options.scale = arguments.scale;
   options.mean = arguments.mean;
   options.std = arguments.std;
   if (std::find(options.std.begin(), options.std.end(), 0.0) != options.std.end())
@@ -190,24 +190,28 @@ void make_inputs(const Arrays& arrays, const NetworkArguments& arguments, Networ
     network.tensors[port.name] = random_tensor(port, rng);
     random += (random.empty() ? "" : ", ") + port.name;
   }
-  if (!random.empty())
-    say(cat("[", arguments.command->get_name(), "] random inputs: ", random, " (--seed ", arguments.seed, ")"));
+  if (!random.empty() && !arguments.quiet)
+    say(cat("[", arguments.command, "] random inputs: ", random, " (--seed ", arguments.seed, ")"));
 }
 
 }  // namespace
 
-void add_network_options(CLI::App& command, NetworkArguments& arguments) {
-  arguments.command = &command;
-  command
-      .add_option("-i,--input", arguments.inputs,
-                  "An input: .npy, .npz, an ONNX tensor (.pb), a picture (PNG, JPEG), a volume (NIfTI, MGH) or sound "
-                  "(WAV); those not given are random")
-      ->type_name("NAME=FILE");
+void add_shape_options(CLI::App& command, NetworkArguments& arguments) {
   command
       .add_option("--bind", arguments.bound,
                   "An input whose values decide shapes: it becomes a constant of the network")
       ->type_name("NAME=FILE");
   command.add_option("--shape", arguments.shapes, "The shape of an input that is not given")->type_name("NAME=A,B,…");
+}
+
+void add_network_options(CLI::App& command, NetworkArguments& arguments) {
+  arguments.command = command.get_name();
+  command
+      .add_option("-i,--input", arguments.inputs,
+                  "An input: .npy, .npz, an ONNX tensor (.pb), a picture (PNG, JPEG), a volume (NIfTI, MGH) or sound "
+                  "(WAV); those not given are random")
+      ->type_name("NAME=FILE");
+  add_shape_options(command, arguments);
   command.add_option("--scale", arguments.scale,
                      "Of pictures, volumes and sound: values are multiplied by this (pictures for floats: 1/255)");
   command.add_option("--mean", arguments.mean, "Likewise: this is taken off then, one number or one for each channel")
@@ -229,6 +233,14 @@ Network load_network(const NetworkArguments& arguments, Ends ends, int64_t cube)
     load_other(arguments, shapes, ends, cube, arrays, network);
   make_inputs(arrays, arguments, network);
   return network;
+}
+
+std::map<std::string, Tensor> random_tensors(const Graph& graph, uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  std::map<std::string, Tensor> tensors;
+  for (const Port& port : graph.inputs())
+    tensors[port.name] = random_tensor(port_of(graph, port.name, port.value), rng);
+  return tensors;
 }
 
 Device open(const DeviceArguments& arguments, std::optional<Limits>& limits) {

@@ -18,12 +18,15 @@ struct NetworkArguments {
   std::string model;
   std::vector<std::string> inputs, bound, shapes, captures;
   bool capture_all = false;
+  bool quiet = false;  // about random inputs
   uint64_t seed = 1;
-  double scale = 0;
+  std::optional<double> scale;
   std::vector<double> mean, std;
-  CLI::App* command = nullptr;  // that the options were given to
+  std::string command = "run";  // that the options were given to
 };
 void add_network_options(CLI::App& command, NetworkArguments& arguments);
+// Of these --shape and --bind only.
+void add_shape_options(CLI::App& command, NetworkArguments& arguments);
 
 // A network with the names and element types of its file.
 struct Network {
@@ -38,7 +41,11 @@ enum class Ends { Plain, Segmentation };
 
 // Says on standard error which inputs are random. A model that takes volumes of any size gets a cube of `cube` voxels
 // where that is more than 0 and no shape was given.
+// Throws InvalidInput where --shape or --input name what the model has not.
 Network load_network(const NetworkArguments& arguments, Ends ends = Ends::Plain, int64_t cube = 0);
+
+// One for each input of the graph.
+std::map<std::string, Tensor> random_tensors(const Graph& graph, uint64_t seed);
 
 Device open(const DeviceArguments& arguments, std::optional<Limits>& limits);
 
