@@ -141,7 +141,8 @@ Looked look_at_onnx(const PlanArguments& arguments) {
   network.model = arguments.compile.model;
   network.quiet = true;
   Looked looked;
-  looked.name = arguments.compile.model;
+  const fs::path path = fs::path(network.model).lexically_normal();
+  looked.name = (path.filename() == "model.onnx" ? path.parent_path() : path).filename().string();
   looked.target = plan_target(arguments.compile.device);
   looked.precision = arguments.compile.device.precision == "f16" ? Precision::F16 : Precision::F32;
   looked.before = without_empty_ports(load_network(network).graph);
@@ -176,7 +177,7 @@ void write_page(const PlanArguments& arguments, const Looked& looked, const Prof
                 {"traffic", count_text(looked.plan.bytes()) + "B"}};
   if (profile.gpu_seconds > 0) {
     char text[32];
-    std::snprintf(text, sizeof text, "%.3g ms", profile.gpu_seconds * 1e3);
+    std::snprintf(text, sizeof text, "%.2f ms", profile.gpu_seconds * 1e3);
     page.facts.emplace_back("measured", text);
   }
   page.graphs = looked.passes;
