@@ -17,7 +17,7 @@ FORKY = scripts/forky-root.sh $(FORKY_ROOT) --
 SOURCES = git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/'
 
 .PHONY: all setup setup-web setup-tests setup-python build install demo web python wheel test test-all test-format \
-	test-release test-python test-web test-asan test-fuzz test-forky build-forky bundle bundle-forky bench fuzz format tidy \
+	test-release test-python test-web test-asan test-fuzz test-forky build-forky bundle bundle-forky release bench fuzz format tidy \
 	clean
 
 all: build
@@ -111,6 +111,10 @@ fuzz: setup
 # The programs with the libraries that they need, for machines that have only libc and libstdc++.
 bundle: build
 	@scripts/bundle.sh build/release build/bundle
+
+# What is given out, in build/release-files: a package for Debian and both bundles as archives, with all licences.
+release: build bundle bundle-forky
+	@scripts/release.sh build/release-files
 
 # The same tree against the Dawn that Debian testing packages, tested on its Mesa, which offers f16 and subgroups.
 build-forky:

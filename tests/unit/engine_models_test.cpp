@@ -30,6 +30,7 @@ TEST(Version, IsTheSameEverywhere) {
   EXPECT_EQ(first_after("CHANGELOG.md", "\n## "), version());
   EXPECT_EQ(first_after("web/package.json", "\"version\": \""), version());
   EXPECT_EQ(first_after("package.json", "\"version\": \""), version());
+  EXPECT_EQ(first_after("CITATION.cff", "\nversion: "), version());
 }
 
 TEST(KnownModels, HashIsOfTheWeightsAndNotOfTheFile) {
