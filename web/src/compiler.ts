@@ -7,8 +7,12 @@ import type {
   CompiledPlan,
   Decision,
   DType,
+  HostTensor,
   ModelInfo,
   NamedBytes,
+  NetworkPlan,
+  NetworkPort,
+  NetworkRequest,
   Normalize,
   PlanRequest,
   Report,
@@ -59,6 +63,27 @@ export class Compiler {
     } finally {
       wasm.call("gyrus_files_close", folder);
     }
+  }
+
+  // A network of any kind: an ONNX file with what it refers to, or a model's folder. `name` stands in errors; `main` is
+  // the file meant, where several may be.
+  openNetwork(files: NamedBytes[], name = "", main = ""): Network {
+    const wasm = this.#wasm;
+    const folder = wasm.check("gyrus_files_new", name, main);
+    try {
+      for (const file of files) wasm.check("gyrus_files_add", folder, file.name, file.bytes);
+    } catch (error) {
+      wasm.call("gyrus_files_close", folder);
+      throw error;
+    }
+    return new Network(wasm, wasm.check("gyrus_network_open", folder)); // which takes the files over
+  }
+
+  // An ONNX tensor in a file of its own (.pb), as test data is stored; `type` is the element type that the file has.
+  readTensor(bytes: Uint8Array, name = "tensor.pb"): HostTensor & { name: string; type: string } {
+    this.#wasm.check("gyrus_tensor_read", name, bytes);
+    const rest = JSON.parse(this.#wasm.text()) as Omit<HostTensor, "data"> & { name: string; type: string };
+    return { ...rest, data: this.#wasm.data() };
   }
 
   // A NIfTI or MGH file. One that is gzipped is better given to openScan, which inflates it much faster.
@@ -125,7 +150,7 @@ class Handle {
 
   // For the compiler's own calls.
   get handle(): number {
-    if (this.#handle === 0) throw new GyrusError("invalid-input", "[compiler] this model or volume was closed");
+    if (this.#handle === 0) throw new GyrusError("invalid-input", "[compiler] this model, network or volume was closed");
     return this.#handle;
   }
 
@@ -163,6 +188,34 @@ export class Model extends Handle {
   openCpu(request: Pick<PlanRequest, "spatial" | "input" | "clamp">): CpuNetwork {
     const json = JSON.stringify({ ...request, output: "labels" });
     return new CpuNetwork(this.wasm, this.wasm.check("gyrus_cpu_open", this.handle, json));
+  }
+}
+
+// What Program runs: a file, its ports, and plans for the shapes of its inputs.
+export class Network extends Handle {
+  readonly inputs: NetworkPort[];
+  readonly outputs: NetworkPort[];
+
+  constructor(wasm: Wasm, handle: number) {
+    super(wasm, handle, "gyrus_network_close");
+    wasm.check("gyrus_network_info", handle);
+    const info = JSON.parse(wasm.text()) as { inputs: NetworkPort[]; outputs: NetworkPort[] };
+    this.inputs = info.inputs;
+    this.outputs = info.outputs;
+  }
+
+  // Makes an input part of the network, for all plans to come.
+  bind(name: string, { dtype, shape, data }: HostTensor): void {
+    this.wasm.check("gyrus_network_bind", this.handle, name, JSON.stringify({ dtype, shape }), data);
+  }
+
+  // A plan that keeps the limits. Throws "unsupported" with every node that gyrus does not have, "over-limits" where no
+  // plan fits.
+  plan(request: NetworkRequest): NetworkPlan {
+    this.wasm.check("gyrus_network_plan", this.handle, JSON.stringify(request));
+    const json = this.wasm.text();
+    const ports = JSON.parse(this.wasm.cText("gyrus_network_ports")) as Omit<NetworkPlan, "json" | "weights">;
+    return { json, weights: this.wasm.data(), ...ports };
   }
 }
 

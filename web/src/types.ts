@@ -20,6 +20,8 @@ export interface PlanLimits {
 
 export type Precision = "f32" | "f16";
 export type DType = "f32" | "f16" | "i32" | "u32" | "u8";
+// Of tensors outside of the device, which has neither of the two: i64 passes through i32, bool (bytes 0 and 1) through u8.
+export type HostDType = DType | "i64" | "bool";
 
 // ---- the compiler (WASM) ----
 
@@ -115,6 +117,39 @@ export interface CompiledPlan {
   decision: Decision;
 }
 
+// An input or output as a network's file declares it.
+export interface NetworkPort {
+  name: string;
+  type: string; // as the file calls it: "float", "int64", "sequence" …
+  dtype: HostDType | null; // in which gyrus takes and gives it; null where it has no such tensors
+  dims: (number | string | null)[] | null; // names and nulls are extents that are not fixed; null: of any rank
+}
+
+// A port of a plan as the caller sees it.
+export interface HostPort {
+  name: string;
+  dtype: HostDType;
+  shape: number[];
+}
+
+export interface NetworkRequest {
+  shapes: Record<string, number[]>; // of the inputs that are not bound; those that the file fixes may be left out
+  captures: boolean | string[]; // values of the network to give as well; true: all that it computes
+  precision: Precision;
+  limits: PlanLimits;
+  software: boolean;
+  checkFinite: boolean;
+}
+
+// A plan in its two files, and its ports as the caller sees them; json is empty where no result has an element.
+export interface NetworkPlan {
+  json: string;
+  weights: Uint8Array;
+  inputs: HostPort[];
+  outputs: HostPort[];
+  captures: HostPort[];
+}
+
 export type Normalize = "minmax" | "quantile" | "none";
 
 export interface VolumeInfo {
@@ -154,6 +189,13 @@ export interface TensorValue {
   dtype: DType;
   shape: number[];
   data: Uint8Array; // row-major bytes
+}
+
+// The same where integers may be of 64 bits and truth values are told apart from bytes.
+export interface HostTensor {
+  dtype: HostDType;
+  shape: number[];
+  data: Uint8Array;
 }
 
 // A tensor on the device: its row-major bytes in a buffer that can be copied from, rounded up to a multiple of 4.

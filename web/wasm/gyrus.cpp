@@ -5,14 +5,9 @@
 // next call: gyrus_text(), JSON or other UTF-8, and gyrus_data() with gyrus_size(), bytes. Handles are freed by the
 // close function of their kind. Bytes come in through gyrus_alloc(); the calls that take them say who frees them.
 
-#include <emscripten/emscripten.h>
-
 #include <cstdlib>
-#include <new>
-#include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "abi.h"
 #include "cpu_network.h"
 #include "engine/compile.h"
 #include "engine/manifest.h"
@@ -26,49 +21,12 @@
 #include "volume/restore.h"
 #include "volume/volume_tensor.h"
 
-#define GYRUS_EXPORT extern "C" EMSCRIPTEN_KEEPALIVE
-
 using namespace gyrus;
-using Json = nlohmann::ordered_json;
 
 namespace {
 
 constexpr uint64_t kLargestVolume = uint64_t{1} << 30;  // bytes; as MAX_VOLUME_BYTES in gzip.ts
 constexpr int kLabelIntent = 1002;                      // of NIfTI
-
-struct Answer {
-  std::string code, message, hints;  // of the last failure; hints by their names, with commas
-  std::string text;
-  std::vector<std::byte> data;
-  double peak_bytes = 0, flops = 0;  // of the last plan
-  std::string decision;              // likewise: which it is, and why
-} answer;
-
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-void record(const char* code, std::string message, const std::vector<Hint>& hints = {}) {
-  answer.code = code;
-  answer.message = std::move(message);
-  answer.hints.clear();
-  for (const Hint hint : hints) answer.hints += (answer.hints.empty() ? "" : ",") + std::string(to_string(hint));
-}
-
-// What body returns; its zero after an exception, which is recorded.
-template <class F>
-auto guarded(F&& body) -> decltype(body()) {
-  answer.text.clear();
-  answer.data = {};
-  try {
-    return body();
-  } catch (const Error& error) {
-    record(to_string(error.code()), error.what(), error.hints());
-  } catch (const std::bad_alloc&) {
-    record("over-limits", "[compiler] no memory left in the page; close other tabs or take a smaller volume");
-  } catch (const std::exception& error) {
-    record("invalid-input", cat("[compiler] ", error.what()));
-  }
-  return {};
-}
 
 std::string colour_text(const Rgb& colour) {
   char text[8];
@@ -107,19 +65,6 @@ Json info_json(const DescribedModel& open) {
           {"notices", manifest.notices},
           {"layers", layers},
           {"labels", labels}};
-}
-
-Limits limits_of(const Json& json) {
-  Limits limits = default_limits();
-  visit_limits(limits, [&](const char* name, auto& limit) {
-    const auto found = json.find(name);
-    if (found == json.end() || !found->is_number_unsigned())
-      fail(ErrorCode::InvalidInput, "plan", "the limit ", name, " is missing or no whole number");
-    using T = std::decay_t<decltype(limit)>;
-    // Adapters may report more than a plan can ever use.
-    limit = static_cast<T>(std::min<uint64_t>(found->template get<uint64_t>(), std::numeric_limits<T>::max()));
-  });
-  return limits;
 }
 
 NetworkOptions network_of(const Json& request) {
@@ -244,10 +189,10 @@ GYRUS_EXPORT int gyrus_model_plan(const DescribedModel* open, const char* reques
     answer.peak_bytes = static_cast<double>(compiled.plan.peak_bytes());
     answer.flops = compiled.plan.flops();
     const Decision& decision = compiled.decision;
-    answer.decision = dump({{"precision", decision.plan.halves ? "f16" : "f32"},
-                            {"small", decision.plan.small_buffers},
-                            {"why", decision.why},
-                            {"notice", decision.notice}});
+    answer.about = dump({{"precision", decision.plan.halves ? "f16" : "f32"},
+                         {"small", decision.plan.small_buffers},
+                         {"why", decision.why},
+                         {"notice", decision.notice}});
     answer.data = std::move(compiled.plan.weights);
     return 1;
   });
@@ -256,7 +201,7 @@ GYRUS_EXPORT int gyrus_model_plan(const DescribedModel* open, const char* reques
 GYRUS_EXPORT double gyrus_plan_peak_bytes() { return answer.peak_bytes; }
 GYRUS_EXPORT double gyrus_plan_flops() { return answer.flops; }
 // JSON: precision, small, why, notice.
-GYRUS_EXPORT const char* gyrus_plan_decision() { return answer.decision.c_str(); }
+GYRUS_EXPORT const char* gyrus_plan_decision() { return answer.about.c_str(); }
 
 // ---- policy (engine/policy.h) ----
 
