@@ -13,8 +13,8 @@
 #include "core/text.h"
 #include "engine/model_store.h"
 #include "gyrus/program.h"
-#include "import/npy.h"
 #include "import/onnx_path.h"
+#include "tensor_arguments.h"
 
 namespace gyrus::cli {
 namespace {
@@ -35,53 +35,6 @@ struct Network {
   std::vector<onnx::OnnxPort> inputs, outputs, captures;
 };
 
-std::pair<std::string, std::string> name_and_value(const std::string& text, const char* option) {
-  // Names may hold '=', files seldom do.
-  const size_t at = text.rfind('=');
-  if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    fail(ErrorCode::InvalidInput, option, "\"", text, "\" is not NAME=VALUE");
-  return {text.substr(0, at), text.substr(at + 1)};
-}
-
-Shape read_extents(const std::string& text) {
-  Shape shape;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) {
-    if (part.empty() || part.size() > 12 || part.find_first_not_of("0123456789") != std::string::npos)
-      fail(ErrorCode::InvalidInput, "--shape", "\"", text, "\" is no list of extents such as 1,3,224,224");
-    shape.push_back(std::stoll(part));
-  }
-  return shape;
-}
-
-Array read_array(const std::string& path, const std::string& name) {
-  const std::vector<std::byte> bytes = read_file(path);
-  const Bytes view = bytes_of(bytes);
-  if (is_npy(view)) return read_npy(view, path);
-  if (is_zip(view)) return read_npz(view, name, path);
-  const onnx::TensorProto proto = onnx::read_tensor(view, path);
-  return {proto.type, onnx::to_tensor(proto, path)};
-}
-
-std::map<std::string, Array> read_arrays(const std::vector<std::string>& given, const char* option) {
-  std::map<std::string, Array> arrays;
-  for (const std::string& text : given) {
-    const auto [name, path] = name_and_value(text, option);
-    arrays[name] = read_array(path, name);
-  }
-  return arrays;
-}
-
-std::map<std::string, Shape> given_shapes(const RunArguments& arguments, const std::map<std::string, Array>& arrays) {
-  std::map<std::string, Shape> shapes;
-  for (const std::string& text : arguments.shapes) {
-    const auto [name, extents] = name_and_value(text, "--shape");
-    shapes[name] = read_extents(extents);
-  }
-  for (const auto& [name, array] : arrays) shapes[name] = array.tensor.shape;
-  return shapes;
-}
-
 Network load_onnx(const onnx::ModelFile& file, const RunArguments& arguments,
                   const std::map<std::string, Shape>& shapes) {
   onnx::ImportOptions options;
@@ -90,12 +43,7 @@ Network load_onnx(const onnx::ModelFile& file, const RunArguments& arguments,
   options.external = file.external;
   options.captures = arguments.captures;
   options.capture_all = arguments.stats;
-  const std::map<std::string, Array> bound = read_arrays(arguments.bound, "--bind");
-  const std::vector<onnx::DeclaredInput> declared = onnx::declared_inputs(file.model);
-  for (const auto& [name, array] : bound) {
-    const auto input = std::find_if(declared.begin(), declared.end(), [&](const auto& d) { return d.name == name; });
-    options.bound[name] = input == declared.end() ? array.tensor : converted(array, input->elem, name);
-  }
+  options.bound = read_bound(arguments.bound, file.model);
   onnx::Imported imported = onnx::import_model(file.model, options);
   return {std::move(imported.graph), std::move(imported.inputs), std::move(imported.outputs),
           std::move(imported.captures)};
@@ -241,7 +189,7 @@ Device open(const DeviceArguments& arguments, std::optional<Limits>& limits) {
 
 void run(const RunArguments& arguments) {
   const std::map<std::string, Array> arrays = read_arrays(arguments.inputs, "--input");
-  const std::map<std::string, Shape> shapes = given_shapes(arguments, arrays);
+  const std::map<std::string, Shape> shapes = read_shapes(arguments.shapes, arrays);
   const auto file = onnx::open_model(resolve_model(arguments.model));
   const Network network = file ? load_onnx(*file, arguments, shapes) : load_other(arguments, shapes);
   for (const auto& [name, array] : arrays)

@@ -1,6 +1,7 @@
 #include "engine/program_plan.h"
 
 #include "core/error.h"
+#include "engine/empty_ports.h"
 #include "graph/graph.h"
 #include "passes/passes.h"
 
@@ -15,47 +16,13 @@ std::map<std::string, DType> wide_results(const Graph& graph) {
   return wide;
 }
 
-bool is_empty(const Graph& graph, const Port& port) { return element_count(graph.type(port.value).shape) == 0; }
-
-// Inputs without elements become constants, results without them go away: no buffer can hold either.
-Graph without_empty_ports(const Graph& graph) {
-  Graph result;
-  std::vector<ValueId> map(graph.value_count(), kNoValue);
-  for (const Port& port : graph.inputs()) {
-    const TensorType& type = graph.type(port.value);
-    map[port.value] = is_empty(graph, port) ? result.add_constant(port.name, Tensor(type.dtype, type.shape))
-                                            : result.add_input(port.name, type);
-  }
-  for (const State& state : graph.states())
-    map[state.value] = result.add_state(state.name, graph.type(state.value), state.start);
-  for (const Argument& a : graph.arguments())
-    map[a.value] = result.add_argument(a.name, graph.type(a.value).dtype, a.least, a.most);
-  for (ValueId id = 0; id < graph.value_count(); ++id)
-    if (graph.is_constant(id)) map[id] = result.add_constant(graph.value(id).name, graph.value(id).constant);
-  for (const Node& node : graph.nodes()) {
-    Node copy = node;
-    for (ValueId& id : copy.inputs) id = id == kNoValue ? kNoValue : map[id];
-    const std::vector<ValueId> made = result.add_node(std::move(copy));
-    for (size_t i = 0; i < made.size(); ++i) map[node.outputs[i]] = made[i];
-  }
-  for (const Port& port : graph.outputs())
-    if (!is_empty(graph, port)) result.add_output(port.name, map[port.value]);
-  for (const Port& port : graph.captures())
-    if (!is_empty(graph, port)) result.add_capture(port.name, map[port.value]);
-  for (const State& state : graph.states())
-    if (state.next != kNoValue) result.update(map[state.value], map[state.next]);
-  return result;
-}
-
 }  // namespace
 
 ProgramPlan plan_program(const Graph& graph, const Target& target, Precision precision, const PlanOptions& options) {
   ProgramPlan out;
-  for (const Port& port : graph.inputs())
-    if (is_empty(graph, port)) out.empty_inputs.insert(port.name);
-  for (const auto* ports : {&graph.outputs(), &graph.captures()})
-    for (const Port& port : *ports)
-      if (is_empty(graph, port)) out.empty_results[port.name] = graph.type(port.value);
+  EmptyPorts empty = empty_ports(graph);
+  out.empty_inputs = std::move(empty.inputs);
+  out.empty_results = std::move(empty.results);
   const bool any = !out.empty_inputs.empty() || !out.empty_results.empty();
   const Graph whole = any ? without_empty_ports(graph) : graph;
   if (results(whole).empty()) return out;

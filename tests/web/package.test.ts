@@ -2,14 +2,15 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
-import { missing, openBrowser, openPage, PROGRAM, ROOT } from "./support/page.js";
+import { slopes } from "./support/edges.js";
+import { missing, openBrowser, openPage, PICTURES, PROGRAM, ROOT } from "./support/page.js";
 import { plainNifti } from "./support/provenance.js";
 
 const web = join(ROOT, "web");
@@ -67,6 +68,12 @@ test("the README's example for Node gives the command line's labels", { skip }, 
   assertSame(readFileSync(join(folder, "found.nii")).subarray(352), 0);
 });
 
+test("the README's example runs an ONNX model under Node", { skip }, () => {
+  writeFileSync(join(folder, "run.mjs"), example("run.mjs"));
+  const said = inFolder(process.execPath, "run.mjs", "node_modules/gyrus-web/example/program/edges.onnx");
+  assert.match(said, /^in {2}image: float \[1,1,height,width\]\nout slope: f32 \[1,1,8,8\]\n[\d.]+ ms, \d+ bytes/);
+});
+
 test("the executor alone brings no WebAssembly along", { skip }, () => {
   const script = 'const m = await import("gyrus-web/executor"); console.log(Object.keys(m).sort().join())';
   const names = inFolder(process.execPath, "--input-type=module", "-e", script);
@@ -76,12 +83,17 @@ test("the executor alone brings no WebAssembly along", { skip }, () => {
 
 test("types are found", { skip }, () => {
   writeFileSync(join(folder, "use.ts"), `
-    import { Compiler, PlanExecutor, WorkerSegmenter, requestDevice, type RunResult } from "gyrus-web";
+    import { Compiler, PlanExecutor, Program, WorkerSegmenter, requestDevice, type RunResult } from "gyrus-web";
     import { loadPlan } from "gyrus-web/executor";
     export async function run(): Promise<RunResult> {
       const { device } = await requestDevice();
       const executor = await PlanExecutor.create(device, await loadPlan("."));
       return executor.run({}, { onProgress: ({ fraction }) => fraction.toFixed(2) });
+    }
+    export async function classes(file: ArrayBuffer, x: Float32Array): Promise<number[]> {
+      const program = await Program.load(file, { precision: "f16", keepPlans: 2 });
+      const { outputs } = await program.run({ x: { dtype: "f32", shape: [x.length], data: new Uint8Array(x.buffer) } });
+      return outputs.y!.shape;
     }
     export const wrong: number = "text"; // the one mistake
     export { Compiler, WorkerSegmenter };
@@ -95,21 +107,60 @@ test("types are found", { skip }, () => {
   });
 });
 
-test("the README's example for pages runs in Chromium", { skip: skip || missing }, async () => {
+// The folder behind a server that knows nothing but files and suffixes.
+async function serveFolder(): Promise<Server> {
   const types: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".json": "application/json" };
-  const importMap = /<script type="importmap">.*<\/script>/.exec(readme)![0];
-  writeFileSync(join(folder, "page.js"), example("page.js"));
-  writeFileSync(join(folder, "index.html"), `<!doctype html><link rel="icon" href="data:,">${importMap}`);
-  const server: Server = createServer((request, response) => {
+  const server = createServer((request, response) => {
     const path = join(folder, new URL(request.url!, "http://x").pathname.replace(/\/$/, "/index.html"));
     if (!existsSync(path)) return response.writeHead(404).end();
     return response.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" })
       .end(readFileSync(path));
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  return server;
+}
+
+const addressOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+
+test("the package's example runs an ONNX model in Chromium", { skip: skip || missing }, async () => {
+  for (const name of ["index.html", "main.js", "edges.onnx"])
+    copyFileSync(join(folder, "node_modules/gyrus-web/example/program", name), join(folder, name));
+  const server = await serveFolder();
   const context = await openBrowser();
   try {
-    const { page, said } = await openPage(context, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const { page, said } = await openPage(context, addressOf(server));
+    await page.waitForFunction(() => /pixels in|^$/.test(document.querySelector("#status")!.textContent!)
+      || document.querySelector("#error")!.textContent !== "", null, { timeout: 60_000 });
+    assert.equal(await page.locator("#error").textContent(), "");
+    assert.match((await page.locator("#status").textContent())!, /^256×256 pixels in/);
+    mkdirSync(PICTURES, { recursive: true });
+    await page.screenshot({ path: join(PICTURES, "program.png") });
+    const [grey, found] = await page.evaluate(async () => {
+      const { slopes } = await import(new URL("main.js", document.baseURI).href);
+      const picture = (document.querySelector("#picture") as HTMLCanvasElement).getContext("2d")!.getImageData(70, 40, 60, 50);
+      const grey = Array.from({ length: 3000 }, (_, i) =>
+        (picture.data[4 * i]! + picture.data[4 * i + 1]! + picture.data[4 * i + 2]!) / 765);
+      return [grey, Array.from((await slopes(picture)) as Float32Array)];
+    });
+    const want = slopes(grey!, 50, 60);
+    assert.ok(want.some((value) => value > 0.5), "there is something to see");
+    found!.forEach((value, i) => assert.ok(Math.abs(value - want[i]!) < 1e-5, `[${i}] ${value} ${want[i]}`));
+    assert.deepEqual(said, []);
+  } finally {
+    await context.close();
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test("the README's example for pages runs in Chromium", { skip: skip || missing }, async () => {
+  const importMap = /<script type="importmap">.*<\/script>/.exec(readme)![0];
+  writeFileSync(join(folder, "page.js"), example("page.js"));
+  writeFileSync(join(folder, "index.html"), `<!doctype html><link rel="icon" href="data:,">${importMap}`);
+  const server = await serveFolder();
+  const context = await openBrowser();
+  try {
+    const { page, said } = await openPage(context, addressOf(server));
     const labels = await page.evaluate(async () => {
       const { segment } = await import(new URL("page.js", document.baseURI).href);
       const scan = await (await fetch("model/head.nii.gz")).arrayBuffer();
