@@ -20,7 +20,7 @@ export async function slopes({ data, width, height }) {
 
 async function show() {
   const { width, height } = byId("picture");
-  const picture = byId("picture").getContext("2d").getImageData(0, 0, width, height);
+  const picture = byId("picture").getContext("2d", { willReadFrequently: true }).getImageData(0, 0, width, height);
   const found = await slopes(picture);
   Object.assign(byId("edges"), { width, height });
   const drawn = new ImageData(width, height);
@@ -33,12 +33,12 @@ async function open(file) {
   const shrink = Math.min(1, most / picture.width, most / picture.height);
   const [width, height] = [picture.width, picture.height].map((side) => Math.max(1, Math.round(side * shrink)));
   Object.assign(byId("picture"), { width, height });
-  byId("picture").getContext("2d").drawImage(picture, 0, 0, width, height);
+  byId("picture").getContext("2d", { willReadFrequently: true }).drawImage(picture, 0, 0, width, height);
   await show();
 }
 
 function drawSome() {
-  const context = byId("picture").getContext("2d");
+  const context = byId("picture").getContext("2d", { willReadFrequently: true });
   context.fillStyle = "#246";
   context.fillRect(0, 0, 256, 256);
   context.fillStyle = "#fc6";
