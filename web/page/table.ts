@@ -8,7 +8,9 @@ const kFew = 6; // labels that need no sums of tissues below them
 const decimal = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 export class LabelTable {
-  onAlone: (value: number | null) => void = () => {};
+  /** A label alone, with its centre in mm where it has one; or all. */
+  onAlone: (value: number | null, centroid: [number, number, number] | null) => void = () => {};
+  private centroids = new Map<number, [number, number, number] | null>();
   private alone: number | null = null;
   private rows = new Map<number, HTMLTableRowElement>();
   private readonly select = byId<HTMLSelectElement>("alone");
@@ -28,6 +30,7 @@ export class LabelTable {
 
   show(report: Report, labels: LabelEntry[]): void {
     this.clear();
+    this.centroids = new Map(report.labels.map(({ value, centroid, voxels }) => [value, voxels > 0 ? centroid : null]));
     const colours = new Map(labels.map((entry) => [entry.value, entry.colour]));
     const body = byId("labels").querySelector("tbody") as HTMLTableSectionElement;
     for (const label of report.labels) {
@@ -38,7 +41,10 @@ export class LabelTable {
       button.append(swatch(colours.get(label.value) ?? "#888888"), label.name);
       button.setAttribute("aria-pressed", "false");
       button.title = "Show this label alone";
-      row.insertCell().append(button);
+      const head = element("th");
+      head.scope = "row";
+      head.append(button);
+      row.append(head);
       for (const text of [decimal.format(label.mm3 / 1000), number.format(label.mm3), number.format(label.voxels)])
         row.insertCell().textContent = text;
       row.addEventListener("click", () => this.choose(this.alone === label.value ? null : label.value));
@@ -74,6 +80,6 @@ export class LabelTable {
       row.querySelector("button")?.setAttribute("aria-pressed", String(label === value));
     }
     this.select.value = value === null ? "" : String(value);
-    this.onAlone(value);
+    this.onAlone(value, value === null ? null : this.centroids.get(value) ?? null);
   }
 }

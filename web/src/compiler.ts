@@ -15,6 +15,7 @@ import type {
   NetworkRequest,
   Normalize,
   PlanRequest,
+  Provenance,
   Report,
   RunOptions,
   RunResult,
@@ -43,9 +44,14 @@ export class Compiler {
     this.#wasm = wasm;
   }
 
-  // The module's bytes, a response that brings them, or where they lie; wasm/gyrus.wasm beside this script by default.
+  // The module's bytes, a response that brings them, or where they lie; gyrus.wasm beside this script by default.
   static async load(options: { wasm?: WasmSource } = {}): Promise<Compiler> {
-    return new Compiler(await Wasm.load(options.wasm ?? new URL("./wasm/gyrus.wasm", import.meta.url)));
+    return new Compiler(await Wasm.load(options.wasm ?? new URL("./gyrus.wasm", import.meta.url)));
+  }
+
+  // Of gyrus.
+  get version(): string {
+    return this.#wasm.cText("gyrus_version");
   }
 
   // What the module holds; it never shrinks.
@@ -86,16 +92,18 @@ export class Compiler {
     return { ...rest, data: this.#wasm.data() };
   }
 
-  // A NIfTI or MGH file. One that is gzipped is better given to openScan, which inflates it much faster.
-  openVolume(name: string, bytes: Uint8Array): Volume {
+  // A NIfTI or MGH file, of a 4-D one the given volume or the first. One that is gzipped is better given to openScan,
+  // which inflates it much faster.
+  openVolume(name: string, bytes: Uint8Array, frame = -1): Volume {
     checkFileSize(name, bytes.length);
-    return new Volume(this.#wasm, this.#wasm.check("gyrus_volume_open", name, bytes));
+    const handle = this.#wasm.check("gyrus_volume_open", name, bytes, frame);
+    return new Volume(this.#wasm, handle, Number(this.#wasm.text()));
   }
 
   // The same for a file that may be gzipped (.nii.gz, .mgz).
-  async openScan(name: string, bytes: Uint8Array): Promise<Volume> {
+  async openScan(name: string, bytes: Uint8Array, frame = -1): Promise<Volume> {
     checkFileSize(name, bytes.length);
-    return this.openVolume(name, isGzip(bytes) ? await this.#inflated(name, bytes) : bytes);
+    return this.openVolume(name, isGzip(bytes) ? await this.#inflated(name, bytes) : bytes, frame);
   }
 
   // What the platform's stream refuses may still be good: browsers take a single member and nothing behind it. The
@@ -129,9 +137,11 @@ export class Compiler {
     }
   }
 
-  // Volumes and intensities of labels; both on one grid. `name` stands in the report as the scan's.
-  report(scan: Volume, labels: Volume, model: Model, name = scan.info.name): Report {
-    this.#wasm.check("gyrus_report", scan.handle, labels.handle, model.handle, name);
+  // Volumes and intensities of labels; both on one grid. `name` stands in the report as the scan's, `made` as what made
+  // the labels.
+  report(scan: Volume, labels: Volume, model: Model, name = scan.info.name, made?: Provenance): Report {
+    const by = made ? JSON.stringify(made) : "";
+    this.#wasm.check("gyrus_report", scan.handle, labels.handle, model.handle, name, by);
     return JSON.parse(this.#wasm.text()) as Report;
   }
 }
@@ -282,11 +292,18 @@ function nextTask(): Promise<void> {
 
 export class Volume extends Handle {
   readonly info: VolumeInfo;
+  readonly frames: number; // of the file that it was read from
 
-  constructor(wasm: Wasm, handle: number) {
+  constructor(wasm: Wasm, handle: number, frames = 1) {
     super(wasm, handle, "gyrus_volume_close");
+    this.frames = frames;
     wasm.check("gyrus_volume_info", handle);
     this.info = JSON.parse(wasm.text()) as VolumeInfo;
+  }
+
+  // Says in the header of its files what made it.
+  mark(made: Provenance): void {
+    this.wasm.check("gyrus_volume_mark", this.handle, JSON.stringify(made));
   }
 
   // A NIfTI file, not compressed; marked as a label map where asked for.

@@ -1,7 +1,7 @@
 // A network on a device, for inputs of any shapes that it can take: the counterpart of gyrus/program.h.
 
 import { Compiler, type Network } from "./compiler.js";
-import { isSoftware, planLimits, requestDevice, type DeviceRequest, type OpenDevice } from "./device.js";
+import { dispatchFlops, isSoftware, planLimits, requestDevice, type DeviceRequest, type OpenDevice } from "./device.js";
 import { GyrusError } from "./errors.js";
 import { PlanExecutor } from "./executor.js";
 import { checkHostTensor, elements, emptyTensor, narrow, widen } from "./host-tensors.js";
@@ -209,7 +209,7 @@ export class Program {
     const { precision = "f32", checkFinite = false, keepPlans = 8, submissionMs = 50 } = this.#options;
     const software = isSoftware(this.device.adapterInfo);
     const { json, weights, ...ports } = this.#network.plan({
-      shapes, captures, precision, checkFinite, software, limits: this.#limits,
+      shapes, captures, precision, checkFinite, software, limits: this.#limits, dispatchFlops: dispatchFlops(software),
     });
     const planned = performance.now();
     while (this.#loaded.length > 0 && this.#loaded.length >= Math.max(keepPlans, 1))

@@ -5,11 +5,13 @@
 // next call: gyrus_text(), JSON or other UTF-8, and gyrus_data() with gyrus_size(), bytes. Handles are freed by the
 // close function of their kind. Bytes come in through gyrus_alloc(); the calls that take them say who frees them.
 
+#include <cmath>
 #include <cstdlib>
 
 #include "abi.h"
 #include "cpu_network.h"
 #include "engine/compile.h"
+#include "engine/known_models.h"
 #include "engine/manifest.h"
 #include "plan/check.h"
 #include "volume/components.h"
@@ -63,6 +65,7 @@ Json info_json(const DescribedModel& open) {
           {"fillHoles", manifest.fill_holes},
           {"allowEmpty", manifest.allow_empty},
           {"notices", manifest.notices},
+          {"weightsSha256", weights_sha256(model)},
           {"layers", layers},
           {"labels", labels}};
 }
@@ -83,6 +86,7 @@ Compiled compile_request(const Model& model, const Json& request) {
   CompileTarget target{limits_of(request.at("limits")), "this device", {}, std::nullopt};
   if (request.at("software")) target.tuning = software_options();
   target.tuning.check_finite = request.value("checkFinite", false);
+  target.tuning.dispatch_flops = request.value("dispatchFlops", 0.0);
   if (const auto memory = request.find("memory"); memory != request.end() && !memory->is_null())
     target.memory = MemoryBudget{memory->at("bytes"), false, memory->at("because")};
   const Shape spatial = request.at("spatial").get<Shape>();
@@ -94,6 +98,25 @@ Compiled compile_request(const Model& model, const Json& request) {
                           : compile(model, spatial, network, target, parse_precision(request.at("precision")));
   check(compiled.plan, target.limits);
   return compiled;
+}
+
+// Nothing of an empty text.
+std::optional<Provenance> parsed_provenance(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<Provenance> by = parse_provenance(text);
+  if (!by) fail(ErrorCode::InvalidInput, "provenance", "is not complete");
+  return by;
+}
+
+// Least and greatest value; null where none is finite.
+Json value_range(const Volume& volume) {
+  double least = INFINITY, most = -INFINITY;
+  for (const float value : to_floats(volume))
+    if (std::isfinite(value)) {
+      least = std::min<double>(least, value);
+      most = std::max<double>(most, value);
+    }
+  return least <= most ? Json{least, most} : Json();
 }
 
 Volume* keep(Volume volume) { return new Volume(std::move(volume)); }
@@ -108,6 +131,7 @@ Json volume_json(const Volume& volume) {
           {"type", to_string(volume.type)},
           {"affine", affine},
           {"conformed", is_conformed(volume)},
+          {"range", value_range(volume)},
           {"notices", volume.notices}};
 }
 
@@ -145,6 +169,7 @@ GYRUS_EXPORT const char* gyrus_text() { return answer.text.data(); }
 GYRUS_EXPORT size_t gyrus_text_size() { return answer.text.size(); }
 GYRUS_EXPORT const std::byte* gyrus_data() { return answer.data.data(); }
 GYRUS_EXPORT size_t gyrus_size() { return answer.data.size(); }
+GYRUS_EXPORT const char* gyrus_version() { return GYRUS_VERSION; }
 GYRUS_EXPORT void gyrus_clear() {
   answer.text = {};
   answer.data = {};
@@ -249,12 +274,18 @@ GYRUS_EXPORT int gyrus_policy_labels(const std::byte* labels, size_t size, const
 
 // ---- volumes ----
 
-// Copies what it needs of the bytes.
-GYRUS_EXPORT Volume* gyrus_volume_open(const char* name, const std::byte* bytes, size_t size) {
+// Copies what it needs of the bytes. `frame`: which volume of a 4-D file, from 0; -1: the first, with a notice. Text:
+// how many there are.
+GYRUS_EXPORT Volume* gyrus_volume_open(const char* name, const std::byte* bytes, size_t size, int frame) {
   return guarded([&] {
     ReadOptions options;
     options.max_bytes = kLargestVolume;
-    return keep(read_volume(std::span(bytes, size), name, options));
+    options.frame = frame;
+    int64_t frames = 1;
+    options.frames = &frames;
+    Volume* volume = keep(read_volume(std::span(bytes, size), name, options));
+    answer.text = std::to_string(frames);
+    return volume;
   });
 }
 GYRUS_EXPORT void gyrus_volume_close(Volume* volume) { delete volume; }
@@ -262,6 +293,16 @@ GYRUS_EXPORT void gyrus_volume_close(Volume* volume) { delete volume; }
 GYRUS_EXPORT int gyrus_volume_info(const Volume* volume) {
   return guarded([&] {
     answer.text = dump(volume_json(*volume));
+    return 1;
+  });
+}
+
+// What made the volume, which goes into its file: `provenance` as provenance_json() writes it.
+GYRUS_EXPORT int gyrus_volume_mark(Volume* volume, const char* provenance) {
+  return guarded([&] {
+    const Provenance by = parsed_provenance(provenance).value();
+    volume->description = provenance_line(by);
+    volume->comment = provenance_json(by);
     return 1;
   });
 }
@@ -326,11 +367,13 @@ GYRUS_EXPORT Volume* gyrus_volume_masked(const Volume* scan, const Volume* mask)
   return guarded([&] { return keep(apply_mask(*scan, *mask)); });
 }
 
-// Text: types.ts's Report. Without a model labels have default names.
-GYRUS_EXPORT int gyrus_report(const Volume* scan, const Volume* labels, const DescribedModel* open, const char* name) {
+// Text: types.ts's Report. Without a model labels have default names; `provenance` may be empty.
+GYRUS_EXPORT int gyrus_report(const Volume* scan, const Volume* labels, const DescribedModel* open, const char* name,
+                              const char* provenance) {
   return guarded([&] {
     Report report = make_report(*scan, *labels, open ? open->manifest.labels : LabelTable{});
     report.scan = name;
+    report.provenance = parsed_provenance(provenance);
     answer.text = dump(statistics_json(report));
     return 1;
   });

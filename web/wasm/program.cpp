@@ -167,6 +167,7 @@ GYRUS_EXPORT int gyrus_network_plan(const OpenNetwork* network, const char* requ
     const Limits limits = limits_of(json.at("limits"));
     PlanOptions options = json.at("software").get<bool>() ? software_options() : PlanOptions{};
     options.check_finite = json.at("checkFinite");
+    options.dispatch_flops = json.value("dispatchFlops", 0.0);
     const Graph graph = graph_for(*network, json);
     answer.about = dump({{"inputs", ports_json(graph, graph.inputs())},
                          {"outputs", ports_json(graph, graph.outputs())},
