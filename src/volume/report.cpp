@@ -15,6 +15,9 @@ namespace {
 // A whole brain of a child or an adult; outside of it something is odd.
 constexpr double kSmallBrain = 600e3, kLargeBrain = 2200e3;  // mm³
 
+constexpr int64_t kBorderShare =
+    500;  // a scan is cut off where more than one labelled voxel in so many lies on its border
+
 struct Sums {
   int64_t voxels = 0;
   double value = 0, squares = 0;  // squares: of the differences from the mean
@@ -131,16 +134,17 @@ void add_warnings(Report& report, const Gathered& gathered) {
     report.warnings.push_back(
         cat(count, count == 1 ? " label is" : " labels are", " missing: ", missing, count > 5 ? " …" : ""));
   double brain_mm3 = 0;
-  int64_t on_border = 0;
+  int64_t on_border = 0, voxels = 0;
   for (const LabelStatistics& label : report.labels) {
     if (is_around_brain(label.name)) continue;
     brain_mm3 += label.mm3;
+    voxels += label.voxels;
     on_border += gathered.sums[static_cast<size_t>(label.value + 32768)].on_border;
   }
   if (brain_mm3 > 0 && (brain_mm3 < kSmallBrain || brain_mm3 > kLargeBrain))
     report.warnings.push_back(cat("the labels fill ", std::round(brain_mm3 / 1000), " ml; a brain has ",
                                   kSmallBrain / 1000, " to ", kLargeBrain / 1000));
-  if (on_border > 0)
+  if (on_border * kBorderShare > voxels)
     report.warnings.push_back(cat(on_border, " labelled voxels lie on the border of the scan: is it cut off?"));
   if (gathered.not_finite > 0)
     report.warnings.push_back(cat(gathered.not_finite, " labelled voxels have no finite intensity"));

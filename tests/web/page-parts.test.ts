@@ -79,8 +79,11 @@ let site = "";
 
 before(async () => {
   server = createServer((request, response) => {
-    const found = files[request.url ?? ""];
-    response.writeHead(found === undefined ? 404 : 200).end(found);
+    const url = request.url ?? "";
+    const page = url.startsWith("/spa/"); // answers everything, as hosts of single-page sites do
+    const found = files[page ? url.slice(4) : url];
+    if (page && found === undefined) response.writeHead(200, { "Content-Type": "text/html" }).end("<!doctype html>");
+    else response.writeHead(found === undefined ? 404 : 200).end(found);
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -103,6 +106,11 @@ test("a folder's address brings what its model.json needs", async () => {
   assert.equal(odd.main, "net.json");
   assert.deepEqual(names(odd), ["model.safetensors", "net.json"]);
   assert.deepEqual(names(await fetchModel(`${site}/list/`, ["model.json"])), ["model.json"]);
+});
+
+test("pages that a host sends for what it does not have are no files of a model", async () => {
+  assert.deepEqual(names(await fetchModel(`${site}/spa/list/`)), ["colormap.json", "model.json", "model.pth"]);
+  await assert.rejects(fetchModel(`${site}/spa/none/`), /none\/model\.json\] is not there/);
 });
 
 test("an address without a model is refused in one line", async () => {

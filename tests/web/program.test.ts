@@ -5,7 +5,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { Program, type ProgramOptions } from "../../web/src/program.js";
-import type { HostDType, HostTensor, NamedBytes } from "../../web/src/types.js";
+import { PlanExecutor } from "../../web/src/executor.js";
+import { parsePlan } from "../../web/src/plan.js";
+import type { HostDType, HostTensor, NamedBytes, TensorValue } from "../../web/src/types.js";
 import { DEFAULT_LIMITS, folderOf, isError, loadCompiler, ROOT, tinyModel } from "./support/compiler.js";
 import { edgesFile, slopes } from "./support/edges.js";
 import { openDevice } from "./support/gpu.js";
@@ -210,6 +212,26 @@ test("limits and precision are kept", async () => {
   const found = values((await half.run({ image })).outputs.slope!);
   slopes(ramp(200, 150), 200, 150).forEach((want, i) => assert.ok(Math.abs(found[i]! - want) < 0.02, `${found[i]} ${want}`));
   half.destroy();
+});
+
+test("work is cut into dispatches without a change to the result", async () => {
+  const image = of("f32", [1, 1, 64, 64], ramp(64, 64)) as TensorValue;
+  const network = compiler.openNetwork([{ name: "edges.onnx", bytes: edgesFile() }]);
+  const run = async (dispatchFlops?: number) => {
+    const { json, weights } = network.plan({
+      shapes: { image: image.shape }, captures: [], precision: "f32", limits: open.limits, software: false, checkFinite: false,
+      ...(dispatchFlops ? { dispatchFlops } : {}),
+    });
+    const executor = await PlanExecutor.create(open.device, parsePlan(json, weights));
+    const { outputs } = await executor.run({ image });
+    executor.destroy();
+    return { steps: executor.plan.steps, slope: outputs.slope!.data };
+  };
+  const [whole, cut] = [await run(), await run(5000)];
+  network.close();
+  assert.deepEqual(cut.slope, whole.slope);
+  assert.ok(cut.steps.length > whole.steps.length, `${cut.steps.length} steps, not ${whole.steps.length}`);
+  for (const step of cut.steps) if (step.op === "dispatch" && Math.max(...step.groups) > 1) assert.ok(step.flops <= 5050);
 });
 
 test("values that are not finite are given, or named", async () => {
