@@ -1,4 +1,6 @@
 // Plans of the whole op table under large, default, tiny and random limits, checked without a GPU.
+#include <cstring>
+
 #include "plan_support.h"
 #include "support/random_graph.h"
 

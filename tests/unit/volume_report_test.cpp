@@ -52,7 +52,7 @@ TEST(Report, NumbersAreWrittenInFull) {
   report.labels[1].mean = 99.267621;
   report.spacing = {0.8799999952316284, 1, 1};
   const std::string table = report_table(report, ',');
-  EXPECT_NE(table.find("1,White Matter,2,2026873.9,1234567.891,"), std::string::npos) << table;
+  EXPECT_NE(table.find("1,White Matter,2,2026873.811,1234567.891,"), std::string::npos) << table;
   EXPECT_EQ(table.find("e+"), std::string::npos) << table;
   const std::string json = report_json(report);
   EXPECT_NE(json.find("\"mean\": 99.267621,"), std::string::npos) << json;
