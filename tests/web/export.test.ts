@@ -105,6 +105,14 @@ test("an exported folder runs as it is and gives the command line's labels", { s
   gyrus("segment", "model/head.nii.gz", "--no-conform", "-m", "model", "-o", "labels.nii.gz", "--limits", "default", "-q");
   assert.equal(differing(labels, voxelsOf(join(folder, "labels.nii.gz"))), 0);
   assert.equal(await page.locator("#planes canvas").count(), 3);
+  const saved = Buffer.from(await page.evaluate(async () => {
+    const example = await import(new URL("example.js", document.baseURI).href);
+    return Array.from(example.niftiOf(example.shown) as Uint8Array);
+  }));
+  const [head, made] = [gunzipSync(readFileSync(join(folder, "model/head.nii.gz"))), plainNifti(saved)];
+  assert.equal(await page.locator("#save").isVisible(), true);
+  assert.deepEqual(made.subarray(280, 328), head.subarray(280, 328)); // the scan's place in the world
+  assert.equal(differing(made.subarray(352), labels), 0);
   assert.equal(await page.locator("#progress").evaluate((bar) => (bar as HTMLProgressElement).value), 1);
 
   await page.evaluate(() => document.querySelector("#status")!.replaceChildren());
@@ -161,6 +169,7 @@ test("wrong files and broken folders are said in one line", { skip }, async () =
   const broken = await openPage(context, address("cut"));
   assert.match(await settled(broken.page), /plan/);
   assert.equal(await broken.page.locator("#synthetic").isDisabled(), true);
+  assert.equal(await text(broken.page, "#about"), "", "it still loads");
   await broken.page.close();
 });
 

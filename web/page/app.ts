@@ -18,18 +18,31 @@ import type { Viewer } from "./viewer.js";
 const kNoDevice = ["device", "unsupported"];
 const kRunning = "A segmentation is running";
 const kWhileIdle = ["pick-scan", "pick-dicom", "pick-here", "demo", "model", "series", "volume"]; // controls
-const kShown = "#38bdf8"; // for labels whose own colour is that of a bright scan
+const kColours = ["#38bdf8", "#facc15", "#4ade80", "#e879f9"]; // for labels whose own is that of a bright scan
 
 // "L 0.8  A 5.9  S 6.0 mm"
 function placeText(mm: [number, number, number]): string {
   return `${mm.map((v, axis) => `${["RL", "AP", "SI"][axis]![v < 0 ? 1 : 0]} ${Math.abs(v).toFixed(1)}`).join("  ")} mm`;
 }
 
-// White or light grey on a scan, which is white and grey, cannot be told from it.
-function visible(entry: LabelEntry): LabelEntry {
-  const [r = 0, g = 0, b = 0] = [1, 3, 5].map((at) => parseInt(entry.colour.slice(at, at + 2), 16));
-  const grey = Math.max(r, g, b) - Math.min(r, g, b) < 24 && Math.min(r, g, b) > 150;
-  return grey && entry.value !== 0 ? { ...entry, colour: kShown } : entry;
+const channels = (colour: string) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+
+// White or light grey on a scan, which is white and grey, cannot be told from it: such labels get the colour that is
+// farthest from those of the others.
+function visible(labels: LabelEntry[]): LabelEntry[] {
+  const isGrey = ({ colour, value }: LabelEntry) => {
+    const rgb = channels(colour);
+    return value !== 0 && Math.max(...rgb) - Math.min(...rgb) < 24 && Math.min(...rgb) > 150;
+  };
+  const taken = labels.filter((entry) => entry.value !== 0 && !isGrey(entry)).map(({ colour }) => channels(colour));
+  const room = (colour: string) =>
+    Math.min(Infinity, ...taken.map((other) => Math.hypot(...channels(colour).map((v, i) => v - other[i]!))));
+  return labels.map((entry) => {
+    if (!isGrey(entry)) return entry;
+    const colour = [...kColours].sort((a, b) => room(b) - room(a))[0]!;
+    taken.push(channels(colour));
+    return { ...entry, colour };
+  });
 }
 
 // What a person would want to know before the network has run.
@@ -266,7 +279,7 @@ export class App {
     let last = "";
     try {
       const result = await this.segmenter.segment(this.options(this.running.signal, onCpu));
-      this.result = { ...result, labels: result.labels.map(visible) };
+      this.result = { ...result, labels: visible(result.labels) };
       this.saved = false;
       // The viewer tells at once what is under its crosshair.
       await this.viewer.showLabels(result.nativeLabels, this.result.labels);
@@ -349,6 +362,7 @@ export class App {
     if (this.device && onCpu) byId("no-gpu").textContent = noGpuText(this.device, this.offer, this.model);
     this.refreshCpu(onCpu);
     byId("cancel").hidden = !this.busy;
+    byId("viewer").classList.toggle("empty", !this.scan);
     byId("results").hidden = !this.result;
     byId<HTMLInputElement>("opacity").disabled = !this.result;
     byId("run-section").setAttribute("aria-busy", String(this.busy));

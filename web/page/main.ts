@@ -72,9 +72,12 @@ function wireScan(): void {
     dragging(0);
     // Here and not later: the items die with the event.
     const files = event.dataTransfer ? droppedFiles(event.dataTransfer) : Promise.resolve([]);
-    openFiles(() => files);
+    void files.catch(() => []).then((list) =>
+      list.some(({ name }) => name === "model.json") ? openModelFolder(list) : openFiles(() => files));
   });
 }
+
+let openModelFolder: (files: File[]) => void = () => {}; // one that was dropped
 
 function wireModel(models: SiteModel[]): void {
   const select = byId<HTMLSelectElement>("model");
@@ -87,25 +90,26 @@ function wireModel(models: SiteModel[]): void {
     void app.openModel(source).then((worked) => {
       if (!worked) select.value = before;
       else if (name !== null) showOpened(name);
-      form.hidden = worked || select.value !== "url";
+      if (worked) form.hidden = true;
       before = select.value;
     });
   };
   select.addEventListener("change", () => {
     const model = models.find((m) => `site:${m.name}` === select.value);
-    form.hidden = select.value !== "url";
-    if (select.value === "url") byId("model-info").textContent = "";
-    if (model) open(async () => siteSource(model), null);
-    else if (select.value === "folder") folder.click();
-    else if (select.value === "url") byId("model-url").focus();
+    const { value } = select;
+    form.hidden = value !== "url";
+    if (model) return open(async () => siteSource(model), null);
+    select.value = before; // what is open, until there is another
+    if (value === "folder") folder.click();
+    else if (value === "url") byId("model-url").focus();
   });
   folder.addEventListener("change", () => {
     const files = [...(folder.files ?? [])];
     folder.value = "";
-    const name = files[0]?.webkitRelativePath.split("/")[0] || "a folder on this computer";
-    if (files.length > 0) open(() => folderSource(files), name);
+    if (files.length > 0) openModelFolder(files);
   });
-  folder.addEventListener("cancel", () => (select.value = before));
+  openModelFolder = (files) =>
+    open(() => folderSource(files), files[0]?.webkitRelativePath.split("/")[0] || "a folder on this computer");
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const address = byId<HTMLInputElement>("model-url").value;

@@ -81,6 +81,7 @@ export class Viewer {
       backColor: [0, 0, 0, 1], crosshairColor: [0.95, 0.72, 0.29, 0.9], crosshairWidth: 0.35,
       crosshairWidthUnit: "percent", crosshairGap: 3, multiplanarShowRender: SHOW_RENDER.ALWAYS,
       multiplanarLayout: MULTIPLANAR_TYPE.GRID, sagittalNoseLeft: true, isColorbar: false,
+      isCornerOrientationText: true, // not under the crosshair
       viewModeHotKey: "", clipPlaneHotKey: "", cycleClipPlaneHotKey: "", // the page's own controls show what is set
     } as ConstructorParameters<typeof Niivue>[0]);
     await viewer.attachToCanvas(this.canvas, false);

@@ -27,6 +27,8 @@ async function get(url: string): Promise<Uint8Array | null> {
   } catch (error) {
     const kept = await cache?.match(url);
     if (kept) return new Uint8Array(await kept.arrayBuffer());
+    if (globalThis.navigator?.onLine === false)
+      throw new GyrusError("io", `[${url}] is not here: there is no network, and the model was not opened while there was`);
     throw new GyrusError("io", `[${url}] cannot be reached (${(error as Error).message}): no network, no such host, ` +
       "or the host does not allow other sites to read its files (CORS)");
   }
