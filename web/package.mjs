@@ -82,9 +82,6 @@ async function buildPackage() {
   await build({ ...common, entryPoints: { worker: join(web, "src/worker.ts") }, outdir: out });
   cpSync(module, join(out, "gyrus.wasm"));
   emitTypes(["index"], join(out, "types"));
-  // The types of WebGPU are found without being named in the user's settings.
-  const index = join(out, "types/index.d.ts");
-  writeFileSync(index, `/// <reference types="@webgpu/types" />\n${readFileSync(index, "utf8")}`);
   writeFileSync(join(out, "types/worker.d.ts"), "export {};\n");
   // What a package must hold at its root; `git` does not.
   cpSync(join(web, "../LICENSE"), join(web, "LICENSE"));

@@ -140,8 +140,21 @@ test("a production build of Vite finds worker and module", { skip: skip || missi
         found.push((await segmenter.openScan("head.nii.gz", scan)).info.dims.join());
         segmenter.close();
       }
-      return [...found, (await Compiler.load()).version];
+      const worker = new Worker(new URL("./own.js", import.meta.url), { type: "module" }); // one's own, with a Program
+      const slopes = await new Promise((done) => (worker.onmessage = ({ data }) => done(data)));
+      return [...found, (await Compiler.load()).version, slopes];
     };`);
+  writeFileSync(join(site, "own.js"), `
+    import { Program } from "gyrus-web";
+    (async () => {
+    const model = await (await fetch(new URL("/edges.onnx", location.href))).arrayBuffer();
+    const program = await Program.load(model);
+    const image = { dtype: "f32", shape: [1, 1, 3, 3], data: new Uint8Array(Float32Array.of(0, 0, 0, 0, 1, 0, 0, 0, 0).buffer) };
+    const { outputs } = await program.run({ image });
+    program.destroy();
+    postMessage(Array.from(new Float32Array(outputs.slope.data.buffer), (v) => v.toFixed(3)).join());
+    })();`);
+  copyFileSync(join(folder, "node_modules/gyrus-web/example/program/edges.onnx"), join(folder, "edges.onnx"));
   writeFileSync(join(site, "vite.config.mjs"), 'export default { base: "./", logLevel: "warn", worker: { format: "es" } };');
   const said = inFolder(process.execPath, join(web, "node_modules/vite/bin/vite.js"), "build", "site");
   assert.doesNotMatch(said, /doesn't exist at build time/);
@@ -154,7 +167,7 @@ test("a production build of Vite finds worker and module", { skip: skip || missi
     await page.waitForFunction(() => "run" in globalThis);
     const { version } = JSON.parse(readFileSync(join(web, "package.json"), "utf8")) as { version: string };
     assert.deepEqual(await page.evaluate(() => (globalThis as unknown as { run(): Promise<string[]> }).run()),
-      ["32,32,32", "32,32,32", version]);
+      ["32,32,32", "32,32,32", version, "0.354,0.500,0.354,0.500,0.000,0.500,0.354,0.500,0.354"]);
     assert.deepEqual(console, []);
   } finally {
     await context.close();
