@@ -70,7 +70,8 @@ async function buildExported() {
   cpSync(join(web, "example"), join(dist, "example"), { recursive: true });
 }
 
-// The worker looks for the module beside itself, the compiler in wasm/ beside its own script.
+// The module lies beside the scripts that load it, named by `new URL("./gyrus.wasm", import.meta.url)`, which bundlers
+// understand.
 async function buildPackage() {
   const module = join(dist, "wasm/gyrus.wasm");
   if (!existsSync(module)) throw new Error("web/dist/wasm/gyrus.wasm is missing: run 'make web'");
@@ -78,10 +79,14 @@ async function buildPackage() {
   rmSync(out, { recursive: true, force: true });
   const entryPoints = { index: join(web, "src/index.ts"), executor: join(web, "src/executor-entry.ts") };
   await build({ ...common, entryPoints, outdir: out, splitting: true });
-  await build({ ...common, entryPoints: { worker: join(web, "src/worker.ts") }, outdir: join(out, "wasm") });
-  cpSync(module, join(out, "wasm/gyrus.wasm"));
-  cpSync(join(web, "../LICENSE"), join(out, "LICENSE"));
+  await build({ ...common, entryPoints: { worker: join(web, "src/worker.ts") }, outdir: out });
+  cpSync(module, join(out, "gyrus.wasm"));
   emitTypes(["index"], join(out, "types"));
+  writeFileSync(join(out, "types/worker.d.ts"), "export {};\n");
+  // What a package must hold at its root; `git` does not.
+  cpSync(join(web, "../LICENSE"), join(web, "LICENSE"));
+  const api = readFileSync(join(web, "../docs/web.md"), "utf8").replace(/\]\((?!#|https:)([^)]*)\)/g, "]");
+  writeFileSync(join(web, "API.md"), api);
 }
 
 try {

@@ -3,15 +3,13 @@
 #include <chrono>
 #include <list>
 #include <mutex>
-#include <set>
 
 #include "core/error.h"
-#include "engine/empty_ports.h"
 #include "engine/model_store.h"
+#include "engine/program_plan.h"
 #include "graph/graph.h"
 #include "import/onnx_path.h"
 #include "passes/passes.h"
-#include "plan/planner.h"
 #include "runtime/executor.h"
 
 namespace gyrus {
@@ -24,19 +22,9 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 // A plan on the device.
 struct Loaded {
   Planned about;
-  std::map<std::string, DType> wide;  // outputs and captures that the device has in fewer bits
-  std::set<std::string> empty_inputs;
-  std::map<std::string, TensorType> empty_results;
+  ProgramPlan ports;                 // its plan is the executor's
   std::optional<Executor> executor;  // none where no result has an element
 };
-
-std::map<std::string, DType> wide_results(const Graph& graph) {
-  std::map<std::string, DType> wide;
-  for (const auto* ports : {&graph.outputs(), &graph.captures()})
-    for (const Port& port : *ports)
-      if (is_wide(graph.type(port.value).dtype)) wide[port.name] = graph.type(port.value).dtype;
-  return wide;
-}
 
 }  // namespace
 
@@ -60,26 +48,23 @@ struct ProgramImpl {
     Planned about;
     about.shapes = shapes;
     auto start = std::chrono::steady_clock::now();
-    const Graph whole = make(shapes);
-    EmptyPorts empty = empty_ports(whole);
-    const bool any = !empty.inputs.empty() || !empty.results.empty();
-    const Graph graph = any ? without_empty_ports(whole) : whole;
-    if (results(graph).empty()) {
-      loaded.push_front({std::move(about), {}, std::move(empty.inputs), std::move(empty.results), std::nullopt});
-      return loaded.front();
-    }
     PlanOptions plan_options = device.adapter().type == AdapterType::Software ? software_options() : PlanOptions{};
     plan_options.check_finite = options.check_finite;
     Target target = device.target();
     if (options.limits) target.limits = *options.limits;
-    Plan plan = make_plan(optimize(graph, options.precision), target, plan_options);
+    ProgramPlan ports = plan_program(make(shapes), target, options.precision, plan_options);
+    if (!ports.plan) {
+      loaded.push_front({std::move(about), std::move(ports), std::nullopt});
+      return loaded.front();
+    }
+    Plan plan = std::move(*ports.plan);
+    ports.plan.reset();
     about.plan_seconds = seconds_since(start);
     about.kernels = plan.kernels.size();
     const size_t before = device.compiled_kernels();
     while (!loaded.empty() && loaded.size() >= std::max<size_t>(options.keep_plans, 1)) loaded.pop_back();
     start = std::chrono::steady_clock::now();
-    loaded.push_front({std::move(about), wide_results(graph), std::move(empty.inputs), std::move(empty.results),
-                       Executor(device, std::move(plan), memory)});
+    loaded.push_front({std::move(about), std::move(ports), Executor(device, std::move(plan), memory)});
     Planned& made = loaded.front().about;
     made.load_seconds = seconds_since(start);
     made.compiled = device.compiled_kernels() - before;
@@ -99,20 +84,20 @@ struct ProgramImpl {
     for (const auto& [name, tensor] : run_options.device_inputs) shapes[name] = tensor.shape();
     Loaded& plan = load(shapes);
     std::map<std::string, Tensor> given;
-    const bool changed = wide || !plan.empty_inputs.empty();
+    const bool changed = wide || !plan.ports.empty_inputs.empty();
     if (changed)
       for (const auto& [name, tensor] : inputs)
-        if (plan.empty_inputs.count(name) == 0)
+        if (plan.ports.empty_inputs.count(name) == 0)
           given[name] = is_wide(tensor.dtype) ? narrow(tensor, name, ErrorCode::InvalidInput) : tensor;
     RunResult result;
-    if (plan.empty_results.empty()) {
+    if (plan.ports.empty_results.empty()) {
       result = plan.executor->run(changed ? given : inputs, run_options);
     } else if (plan.executor) {
-      result = plan.executor->run(changed ? given : inputs, without(run_options, plan.empty_results));
+      result = plan.executor->run(changed ? given : inputs, without(run_options, plan.ports.empty_results));
     }
     for (auto& [name, tensor] : result.outputs)
-      if (const auto as = plan.wide.find(name); as != plan.wide.end()) tensor = widen(tensor, as->second);
-    for (const auto& [name, type] : plan.empty_results) result.outputs[name] = Tensor(type.dtype, type.shape);
+      if (const auto as = plan.ports.wide.find(name); as != plan.ports.wide.end()) tensor = widen(tensor, as->second);
+    for (const auto& [name, type] : plan.ports.empty_results) result.outputs[name] = Tensor(type.dtype, type.shape);
     return result;
   }
 
@@ -173,19 +158,7 @@ Graph load_graph(const std::string& path, const Shapes& shapes) {
     import_options.external = file->external;
     return onnx::import_model(file->model, import_options).graph;
   }
-  const Model model = load_model(resolve_model(path));
-  const size_t rank = static_cast<size_t>(model.spatial_rank) + 2;
-  for (const auto& [name, shape] : shapes)
-    if (name != "image") fail(ErrorCode::InvalidInput, name, model.name, " has no such input; it has: image");
-  const auto image = shapes.find("image");
-  if (image == shapes.end())
-    fail(ErrorCode::InvalidInput, model.name, "takes images of any size: say the shape of \"image\", [1, ",
-         model.input_channels, ", …]");
-  const Shape& shape = image->second;
-  if (shape.size() != rank || shape[0] != 1 || shape[1] != model.input_channels)
-    fail(ErrorCode::InvalidInput, model.name, "takes \"image\" of [1, ", model.input_channels, ", and ",
-         model.spatial_rank, " extents], not ", to_string(shape));
-  return model.build(Shape(shape.begin() + 2, shape.end()));
+  return model_graph(load_model(resolve_model(path)), shapes);
 }
 
 }  // namespace gyrus

@@ -156,11 +156,34 @@ void PlanBuilder::mark(const Storage& storage, bool start) {
   }
 }
 
+namespace {
+
+// Workgroups along an axis. No device has more than fits 16 bits; the bound keeps the product of three in 64.
+uint64_t most_along(const Limits& limits) {
+  return std::min<uint64_t>(limits.max_compute_workgroups_per_dimension, 1 << 20);
+}
+
+}  // namespace
+
+// How many of the groups that are left go into the next dispatch. Where more follow, they fill its axes: a group that
+// ran twice would add twice to a sum that goes on.
+uint64_t PlanBuilder::groups_at_once(const DispatchSpec& spec, uint64_t left) const {
+  const uint64_t most = most_along(limits_);
+  uint64_t count = std::min(left, most * most * most);
+  if (most_flops_ > 0 && spec.flops > most_flops_) {
+    const double share = static_cast<double>(spec.groups) * most_flops_ / spec.flops;
+    count = std::min(count, std::max<uint64_t>(1, static_cast<uint64_t>(share)));
+  }
+  if (count == left) return count;
+  for (const uint64_t whole : {most * most, most})
+    if (count > whole) return count - count % whole;
+  return count;
+}
+
 void PlanBuilder::dispatch(const DispatchSpec& spec) {
-  // No device has more than fits 16 bits; the bound keeps the product of three in 64.
-  const uint64_t most = std::min<uint64_t>(limits_.max_compute_workgroups_per_dimension, 1 << 20);
+  const uint64_t most = most_along(limits_);
   for (uint64_t done = 0; done < spec.groups;) {
-    const uint64_t count = std::min(spec.groups - done, most * most * most);
+    const uint64_t count = groups_at_once(spec, spec.groups - done);
     const uint64_t z = (count + most * most - 1) / (most * most);
     const uint64_t in_plane = (count + z - 1) / z;
     const uint64_t y = (in_plane + most - 1) / most;

@@ -52,6 +52,8 @@ class PlanBuilder {
   BufferRange report_words();
   uint32_t add_report(ReportKind kind, const std::string& label);
 
+  // Work in a dispatch from now on, at most, as far as workgroups allow it; 0: as it comes.
+  void limit_dispatches(double flops) { most_flops_ = flops; }
   void dispatch(const DispatchSpec& spec);
   // Steps that copy a storage onto another one of as many bytes, however the two are cut.
   void copy(const Storage& from, const Storage& to);
@@ -78,7 +80,10 @@ class PlanBuilder {
   void check_bindings(const PlanKernel& kernel, const Dispatch& step) const;
   void emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups, uint64_t first_group, double share);
 
+  uint64_t groups_at_once(const DispatchSpec& spec, uint64_t left) const;
+
   Limits limits_;
+  double most_flops_ = 0;
   Plan plan_;
   std::vector<Lifetime> lifetimes_;
   std::map<std::string, uint32_t> kernels_;

@@ -15,6 +15,7 @@ Lowering::Lowering(const Graph& graph, const Target& target, const PlanOptions& 
       options_(options),
       storage_(graph.value_count()),
       last_use_(graph.value_count(), -1) {
+  builder_.limit_dispatches(options.dispatch_flops);
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     for (ValueId id : graph.nodes()[n].inputs)
       if (id != kNoValue) last_use_[id] = static_cast<int64_t>(n);

@@ -23,7 +23,10 @@ struct ConvTuning {
 struct PlanOptions {
   ConvTuning conv;
   bool check_finite = false;  // every float is tested before it is stored; the first that is not finite stops the run
-  bool share_memory = true;   // between values that are not alive together; without it errors in their order show
+  // A dispatch with more work than so many flops becomes several: a browser draws nothing while one runs. 0: as it
+  // comes.
+  double dispatch_flops = 0;
+  bool share_memory = true;  // between values that are not alive together; without it errors in their order show
 };
 
 // Good defaults for a software adapter, where threads are lanes of a CPU's vector registers: few sums at a time, and

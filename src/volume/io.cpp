@@ -65,6 +65,7 @@ std::span<const std::byte> inflated(std::span<const std::byte> bytes, std::vecto
 }
 
 int64_t choose_frame(int64_t frames, const ReadOptions& options, std::string& notice) {
+  if (options.frames) *options.frames = frames;
   if (options.frame >= 0) return options.frame;
   if (frames > 1) notice = cat("has ", frames, " volumes; the first is used");
   return 0;

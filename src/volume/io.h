@@ -18,6 +18,7 @@ struct SourceFile {
 };
 
 struct ReadOptions {
+  int64_t* frames = nullptr;                  // where to say how many there are
   int64_t frame = -1;                         // which volume of a 4-D file, from 0; -1: the first, with a notice
   uint64_t max_bytes = uint64_t{1} << 34;     // refuse files whose voxels need more memory than this
   SourceFile* source = nullptr;               // filled when a file is read

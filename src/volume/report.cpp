@@ -15,10 +15,14 @@ namespace {
 // A whole brain of a child or an adult; outside of it something is odd.
 constexpr double kSmallBrain = 600e3, kLargeBrain = 2200e3;  // mm³
 
+constexpr int64_t kBorderShare =
+    500;  // a scan is cut off where more than one labelled voxel in so many lies on its border
+
 struct Sums {
   int64_t voxels = 0;
   double value = 0, squares = 0;  // squares: of the differences from the mean
   Vec3d index{0, 0, 0};
+  int64_t on_border = 0;  // of the volume
 };
 
 // Calls f(slot of the label, voxel index, x, y, z) for every voxel that has one.
@@ -36,7 +40,6 @@ void for_each_labelled(const Volume& labels, F f) {
 
 struct Gathered {
   std::vector<Sums> sums = std::vector<Sums>(65536);  // by label + 32768
-  int64_t on_border = 0;
   int64_t not_finite = 0;
 };
 
@@ -55,7 +58,7 @@ Gathered gather(const std::vector<float>& values, const Volume& labels) {
     } else {
       ++out.not_finite;
     }
-    out.on_border += x == 0 || y == 0 || z == 0 || x == n[0] - 1 || y == n[1] - 1 || z == n[2] - 1;
+    s.on_border += x == 0 || y == 0 || z == 0 || x == n[0] - 1 || y == n[1] - 1 || z == n[2] - 1;
   });
   for_each_labelled(labels, [&](size_t slot, int64_t i, int64_t, int64_t, int64_t) {
     Sums& s = out.sums[slot];
@@ -107,6 +110,15 @@ void add_totals(Report& report) {
   }
 }
 
+// Labels of what lies around the brain, by the words in their names: they reach the border, and are no part of its
+// volume.
+bool is_around_brain(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* word : {"skull", "scalp", "skin"})
+    if (name.find(word) != std::string::npos) return true;
+  return false;
+}
+
 void add_warnings(Report& report, const Gathered& gathered, bool brain) {
   std::string missing;
   int64_t count = 0;
@@ -121,20 +133,32 @@ void add_warnings(Report& report, const Gathered& gathered, bool brain) {
   if (count > 0)
     report.warnings.push_back(
         cat(count, count == 1 ? " label is" : " labels are", " missing: ", missing, count > 5 ? " …" : ""));
-  if (brain && (report.total_mm3 < kSmallBrain || report.total_mm3 > kLargeBrain))
-    report.warnings.push_back(cat("the labels fill ", std::round(report.total_mm3 / 1000), " ml; a brain has ",
+  double brain_mm3 = 0;
+  int64_t on_border = 0, voxels = 0;
+  for (const LabelStatistics& label : report.labels) {
+    if (is_around_brain(label.name)) continue;
+    brain_mm3 += label.mm3;
+    voxels += label.voxels;
+    on_border += gathered.sums[static_cast<size_t>(label.value + 32768)].on_border;
+  }
+  if (brain && brain_mm3 > 0 && (brain_mm3 < kSmallBrain || brain_mm3 > kLargeBrain))
+    report.warnings.push_back(cat("the labels fill ", std::round(brain_mm3 / 1000), " ml; a brain has ",
                                   kSmallBrain / 1000, " to ", kLargeBrain / 1000));
-  if (gathered.on_border > 0)
-    report.warnings.push_back(
-        cat(gathered.on_border, " labelled voxels lie on the border of the scan: is it cut off?"));
+  if (on_border * kBorderShare > voxels)
+    report.warnings.push_back(cat(on_border, " labelled voxels lie on the border of the scan: is it cut off?"));
   if (gathered.not_finite > 0)
     report.warnings.push_back(cat(gathered.not_finite, " labelled voxels have no finite intensity"));
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
+// Rounded to so many decimals, without zeros at the end and never with an exponent.
+std::string number(double value, int decimals) {
+  char text[400];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  std::string out = text;
+  if (out.find('.') == std::string::npos) return out;  // not finite
+  while (out.back() == '0') out.pop_back();
+  if (out.back() == '.') out.pop_back();
+  return out == "-0" ? "0" : out;
 }
 
 // A field of a CSV line (RFC 4180); in a TSV tabs and line ends become blanks.
@@ -150,7 +174,11 @@ std::string field(std::string text, char separator) {
   return quoted + "\"";
 }
 
-double rounded(double value, double unit) { return std::round(value / unit) * unit; }
+// The nearest that JSON writes with so many decimals.
+double rounded(double value, int decimals) {
+  const double scale = std::pow(10, decimals);
+  return std::round(value * scale) / scale;
+}
 
 }  // namespace
 
@@ -182,21 +210,22 @@ std::string report_json(const Report& report) {
   using Json = nlohmann::ordered_json;
   Json labels = Json::array();
   for (const LabelStatistics& label : report.labels) {
-    Json entry{
-        {"value", label.value}, {"name", label.name}, {"voxels", label.voxels}, {"mm3", rounded(label.mm3, 1e-3)}};
+    Json entry{{"value", label.value}, {"name", label.name}, {"voxels", label.voxels}, {"mm3", rounded(label.mm3, 3)}};
     if (label.voxels > 0) {
-      entry["mean"] = rounded(label.mean, 1e-6);
-      entry["sd"] = rounded(label.sd, 1e-6);
-      entry["centroid_ras_mm"] = {rounded(label.centroid[0], 1e-3), rounded(label.centroid[1], 1e-3),
-                                  rounded(label.centroid[2], 1e-3)};
+      entry["mean"] = rounded(label.mean, 6);
+      entry["sd"] = rounded(label.sd, 6);
+      entry["centroid_ras_mm"] = {rounded(label.centroid[0], 3), rounded(label.centroid[1], 3),
+                                  rounded(label.centroid[2], 3)};
     }
     labels.push_back(entry);
   }
-  Json totals{{"all_mm3", rounded(report.total_mm3, 1e-3)}};
-  if (report.grey_mm3) totals["grey_mm3"] = rounded(*report.grey_mm3, 1e-3);
-  if (report.white_mm3) totals["white_mm3"] = rounded(*report.white_mm3, 1e-3);
-  if (report.csf_mm3) totals["csf_mm3"] = rounded(*report.csf_mm3, 1e-3);
-  Json out{{"scan", report.scan}, {"dims", report.dims}, {"spacing_mm", report.spacing},
+  Json totals{{"all_mm3", rounded(report.total_mm3, 3)}};
+  if (report.grey_mm3) totals["grey_mm3"] = rounded(*report.grey_mm3, 3);
+  if (report.white_mm3) totals["white_mm3"] = rounded(*report.white_mm3, 3);
+  if (report.csf_mm3) totals["csf_mm3"] = rounded(*report.csf_mm3, 3);
+  Json spacing = Json::array();
+  for (const double mm : report.spacing) spacing.push_back(rounded(mm, 6));
+  Json out{{"scan", report.scan}, {"dims", report.dims}, {"spacing_mm", spacing},
            {"totals", totals},    {"labels", labels},    {"warnings", report.warnings}};
   if (report.provenance) out["provenance"] = Json::parse(provenance_json(*report.provenance));
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -209,10 +238,11 @@ std::string report_table(const Report& report, char separator) {
   const Provenance by = report.provenance.value_or(Provenance{});
   const std::string behind = cat(s, field(report.scan, separator), s, field(by.model, separator), s, by.weights, "\n");
   for (const LabelStatistics& label : report.labels) {
-    out += cat(label.value, s, field(label.name, separator), s, label.voxels, s, number(label.mm3));
+    out += cat(label.value, s, field(label.name, separator), s, label.voxels, s, number(label.mm3, 3));
     // What does not exist stays empty.
     const double values[] = {label.mean, label.sd, label.centroid[0], label.centroid[1], label.centroid[2]};
-    for (double value : values) out += s + (label.voxels > 0 ? number(value) : std::string());
+    for (size_t i = 0; i < std::size(values); ++i)
+      out += s + (label.voxels > 0 ? number(values[i], i < 2 ? 6 : 3) : std::string());
     out += behind;
   }
   return out;

@@ -20,7 +20,7 @@ class Export : public Program {
     // The executor itself is not needed here, and not everyone who builds gyrus builds web/ too.
     write("web/gyrus.js", to_bytes("// executor"));
     write("web/gyrus.d.ts", to_bytes("// types"));
-    fs::copy(fs::path(GYRUS_SOURCE_DIR) / "web/example", folder_ / "web/example");
+    fs::copy(fs::path(GYRUS_SOURCE_DIR) / "web/example", folder_ / "web/example", fs::copy_options::recursive);
   }
   std::vector<std::string> variables() const { return {"GYRUS_WEB_DIR=" + in_folder("web")}; }
   std::vector<std::string> command(const std::vector<std::string>& more = {}) const {
@@ -147,6 +147,30 @@ TEST_F(Export, FullDiskLeavesNothing) {
   expect_full();
   EXPECT_EQ(text_of(in_folder("site/plan.json")), before);
   EXPECT_EQ(leftovers(), std::set<std::string>{"site"});
+}
+
+TEST_F(Export, OnnxModels) {
+  const fs::path file = fs::path(GYRUS_SOURCE_DIR) / "web/example/program/edges.onnx";
+  fs::copy(file, folder_ / "edges.onnx");
+  const std::vector<std::string> words = {"export", "edges.onnx", "--shape", "image=1,1,7,9", "-o", "site"};
+  const Outcome outcome = run_well(words, variables());
+  EXPECT_NE(outcome.err.find("[site] edges, f32"), std::string::npos) << outcome.err;
+  const json index = parsed("site/export.json");
+  EXPECT_EQ(index.at("files").get<std::set<std::string>>(),
+            (std::set<std::string>{"plan.json", "plan.bin", "gyrus.js", "gyrus.d.ts", "index.html", "example.js",
+                                   "README.md", "export.json"}));
+  EXPECT_EQ(index.at("inputs").at(0), (json{{"name", "image"}, {"dtype", "f32"}, {"shape", {1, 1, 7, 9}}}));
+  const std::string readme = text_of(in_folder("site/README.md"));
+  EXPECT_NE(readme.find("\"image\": tensor(\"f32\", [1,1,7,9], new Float32Array(63)),"), std::string::npos) << readme;
+  EXPECT_EQ(readme.find("{{"), std::string::npos);
+  const Plan plan = parse_plan(text_of(in_folder("site/plan.json")), read_file(in_folder("site/plan.bin")));
+  check(plan, Limits{});
+
+  expect_export_refused({"export", "edges.onnx", "-o", "other"}, kInput, "[image] is float[1,1,height,width] in");
+  expect_export_refused({"export", "edges.onnx", "--size", "32", "-o", "other"}, kInput, "[--size] is for networks");
+  expect_export_refused({"export", "model", "--shape", "image=1", "-o", "other"}, kInput,
+                        "--shape and --bind are for ONNX");
+  EXPECT_EQ(leftovers(), (std::set<std::string>{"edges.onnx", "site"}));
 }
 
 }  // namespace

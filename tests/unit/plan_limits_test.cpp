@@ -1,4 +1,6 @@
 // Plans of the whole op table under large, default, tiny and random limits, checked without a GPU.
+#include <cstring>
+
 #include "plan_support.h"
 #include "support/random_graph.h"
 
@@ -31,6 +33,39 @@ TEST(MakePlan, KeepsTheLimitsAndNeedsTheLeastForEveryOpCase) {
         if (testing::Test::HasFailure()) return;
       }
     }
+}
+
+// With a cap on the work of a dispatch the same groups run, each once, in pieces that keep it where they can.
+TEST(MakePlan, CutsDispatchesThatWouldHoldADeviceForLong) {
+  constexpr double kMost = 2000;
+  PlanOptions options;
+  options.dispatch_flops = kMost;
+  size_t cut = 0;
+  for (const Limits& limits : {default_limits(), tiny_limits()})
+    for (const OpCase& c : op_cases()) {
+      SCOPED_TRACE(c.name);
+      const Graph graph = optimize(case_graph(c), Precision::F32);
+      const Plan whole = make_plan(graph, limits), plan = make_plan(graph, limits, options);
+      expect_sound(plan, limits);
+      EXPECT_NEAR(plan.flops(), whole.flops(), 1e-6 * whole.flops());
+      cut += plan.steps.size() > whole.steps.size();
+      uint64_t next = 0;  // group
+      for (const Step& step : plan.steps) {
+        const auto* dispatch = std::get_if<Dispatch>(&step);
+        if (!dispatch) continue;
+        const BufferRange& params = dispatch->bindings.at(0);
+        uint32_t words[2];  // the first group and their count
+        std::memcpy(words, plan.weights.data() + plan.buffers.at(params.buffer).data_offset + params.offset,
+                    sizeof words);
+        const uint64_t groups = uint64_t{dispatch->groups[0]} * dispatch->groups[1] * dispatch->groups[2];
+        EXPECT_EQ(words[0], next) << dispatch->label;
+        next = words[0] + groups >= words[1] ? 0 : words[0] + groups;
+        EXPECT_TRUE(groups == 1 || dispatch->flops <= kMost * 1.01) << dispatch->label << " " << dispatch->flops;
+      }
+      EXPECT_EQ(next, 0u);
+      if (testing::Test::HasFailure()) return;
+    }
+  EXPECT_GT(cut, 100u);
 }
 
 TEST(MakePlan, ComesBackFromJsonByteForByte) {

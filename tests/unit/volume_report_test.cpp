@@ -39,6 +39,40 @@ struct Scene {
   }
 };
 
+// Volumes above a litre, and intensities, as anyone reads them; JSON without the noise of halves of decimals.
+TEST(Report, NumbersAreWrittenInFull) {
+  Scene scene;
+  Affine affine;
+  affine(0, 0) = affine(1, 1) = 1000.125;
+  affine(2, 2) = 1.01318359375;
+  set_affine(scene.scan, affine);
+  set_affine(scene.labels, affine);
+  Report report = make_report(scene.scan, scene.labels, scene.table);
+  report.labels[0].mean = 1234567.891;
+  report.labels[1].mean = 99.267621;
+  report.spacing = {0.8799999952316284, 1, 1};
+  const std::string table = report_table(report, ',');
+  EXPECT_NE(table.find("1,White Matter,2,2026873.811,1234567.891,"), std::string::npos) << table;
+  EXPECT_EQ(table.find("e+"), std::string::npos) << table;
+  const std::string json = report_json(report);
+  EXPECT_NE(json.find("\"mean\": 99.267621,"), std::string::npos) << json;
+  EXPECT_NE(json.find("0.88,"), std::string::npos) << json;
+}
+
+// What lies around the brain reaches the border and is no part of its volume.
+TEST(Report, SkullIsNoBrain) {
+  Scene scene;
+  Affine affine;
+  affine(0, 0) = affine(1, 1) = affine(2, 2) = 80;  // half a litre a voxel
+  set_affine(scene.scan, affine);
+  set_affine(scene.labels, affine);
+  scene.table = {{{0, "background", {}}, {1, "brain", {}}, {2, "brain 2", {}}, {3, "skull", {}}}};
+  for (int64_t x = 0; x < 6; ++x) scene.put(x, 0, 0, 3, 5);
+  EXPECT_TRUE(make_report(scene.scan, scene.labels, scene.table).warnings.empty());
+  scene.table.entries[3].name = "outer";
+  EXPECT_EQ(make_report(scene.scan, scene.labels, scene.table).warnings.size(), 2u);
+}
+
 TEST(Report, Statistics) {
   const Scene scene;
   const Report report = make_report(scene.scan, scene.labels, scene.table);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -10,7 +10,11 @@ import { extname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import type { BrowserContext, Page } from "playwright-core";
-import { crop48, missing, nifti, openBrowser, openPage, PROGRAM, ROOT, tinyModel } from "./support/page.js";
+import type * as Executor from "../../web/src/executor-entry.js";
+import type { Inputs, TensorValue } from "../../web/src/types.js";
+import { edgesFile, slopes } from "./support/edges.js";
+import { testGpu } from "./support/gpu.js";
+import { crop48, missing, nifti, openBrowser, openPage, PICTURES, PROGRAM, ROOT, tinyModel } from "./support/page.js";
 import { testData } from "./support/native.js";
 import { plainNifti } from "./support/provenance.js";
 
@@ -101,6 +105,14 @@ test("an exported folder runs as it is and gives the command line's labels", { s
   gyrus("segment", "model/head.nii.gz", "--no-conform", "-m", "model", "-o", "labels.nii.gz", "--limits", "default", "-q");
   assert.equal(differing(labels, voxelsOf(join(folder, "labels.nii.gz"))), 0);
   assert.equal(await page.locator("#planes canvas").count(), 3);
+  const saved = Buffer.from(await page.evaluate(async () => {
+    const example = await import(new URL("example.js", document.baseURI).href);
+    return Array.from(example.niftiOf(example.shown) as Uint8Array);
+  }));
+  const [head, made] = [gunzipSync(readFileSync(join(folder, "model/head.nii.gz"))), plainNifti(saved)];
+  assert.equal(await page.locator("#save").isVisible(), true);
+  assert.deepEqual(made.subarray(280, 328), head.subarray(280, 328)); // the scan's place in the world
+  assert.equal(differing(made.subarray(352), labels), 0);
   assert.equal(await page.locator("#progress").evaluate((bar) => (bar as HTMLProgressElement).value), 1);
 
   await page.evaluate(() => document.querySelector("#status")!.replaceChildren());
@@ -157,6 +169,7 @@ test("wrong files and broken folders are said in one line", { skip }, async () =
   const broken = await openPage(context, address("cut"));
   assert.match(await settled(broken.page), /plan/);
   assert.equal(await broken.page.locator("#synthetic").isDisabled(), true);
+  assert.equal(await text(broken.page, "#about"), "", "it still loads");
   await broken.page.close();
 });
 
@@ -180,4 +193,65 @@ test("model5 in a head: voxel for voxel the native runtime's labels", {
   const scale = 1 / (high - low);
   assert.ok(labels.some((label) => label !== 0));
   assert.equal(differing(labels, nativeLabels("model5", voxels, side, scale, -low * scale)), 0);
+});
+
+// A network of an exported folder under Node, with the executor that lies in it.
+async function runFolder(site: string, inputs: Inputs): Promise<Record<string, TensorValue>> {
+  const { PlanExecutor, parsePlan, requestDevice } = (await import(join(folder, site, "gyrus.js"))) as typeof Executor;
+  const plan = parsePlan(readFileSync(join(folder, site, "plan.json"), "utf8"), readFileSync(join(folder, site, "plan.bin")));
+  const { device } = await requestDevice({ gpu: testGpu() });
+  const executor = await PlanExecutor.create(device, plan, { checkFinite: false });
+  const { outputs } = await executor.run(inputs);
+  device.destroy();
+  return outputs;
+}
+
+// The same plan through the native runtime, on a driver.
+function nativeOutput(site: string, input: Uint8Array, driver: string | undefined): Buffer {
+  const [from, to] = [join(folder, "inputs"), join(folder, "outputs")];
+  writeFileSync(from, input);
+  execFileSync(runPlan, [join(folder, site, "plan.json"), from, to],
+    { env: { ...process.env, GYRUS_NO_CACHE: "1", ...(driver ? { VK_ICD_FILENAMES: driver } : {}) }, stdio: "pipe" });
+  return readFileSync(to);
+}
+
+test("an ONNX model as a folder gives the native runtime's tensors, under Node and in Chromium", { skip }, async () => {
+  writeFileSync(join(folder, "edges.onnx"), edgesFile());
+  gyrus("export", "edges.onnx", "--shape", "image=1,1,20,30", "-o", "edges", "-q");
+  const image = Float32Array.from({ length: 600 }, (_, i) => (i * 37) % 101);
+  const input: TensorValue = { dtype: "f32", shape: [1, 1, 20, 30], data: new Uint8Array(image.buffer) };
+
+  const { slope } = await runFolder("edges", { image: input });
+  assert.deepEqual(slope!.shape, [1, 1, 20, 30]);
+  assert.ok(nativeOutput("edges", input.data, process.env.VK_ICD_FILENAMES).equals(slope!.data), "differs under Node");
+  slopes(image, 20, 30).forEach((want, i) =>
+    assert.ok(Math.abs(new Float32Array(slope!.data.buffer)[i]! - want) <= 1e-4 * (1 + want), `[${i}]`));
+
+  const { page, said } = await openPage(context, address("edges"));
+  await page.waitForFunction(() => document.querySelector("#status")!.textContent === "Ready."
+    || document.querySelector("#error")!.textContent !== "", null, { timeout: 60_000 });
+  assert.equal(await text(page, "#error"), "");
+  assert.equal(await text(page, "#title"), "edges");
+  const head = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 20, 30), }".padEnd(117) + "\n";
+  const npy = Buffer.concat([Buffer.from("\x93NUMPY\x01\x00\x76\x00", "latin1"), Buffer.from(head), input.data]);
+  await page.setInputFiles("#inputs input", { name: "image.npy", mimeType: "application/octet-stream", buffer: npy });
+  await page.locator("#run").click();
+  await page.locator("#outputs tbody tr").waitFor();
+  assert.match(await text(page, "#outputs tbody tr"), /^slopef32 \[1, 1, 20, 30\]/);
+  mkdirSync(PICTURES, { recursive: true });
+  await page.screenshot({ path: join(PICTURES, "export-network.png") });
+  const found = await page.evaluate(async () => {
+    const example = await import(new URL("example.js", document.baseURI).href);
+    const link = document.querySelector<HTMLAnchorElement>("#outputs a")!;
+    return { shown: Array.from(example.shown.slope.data as Uint8Array), npy: await (await fetch(link.href)).text() };
+  });
+  assert.ok(nativeOutput("edges", input.data, swiftshader).equals(Buffer.from(found.shown)), "differs in Chromium");
+  assert.match(found.npy, /'descr': '<f4', 'fortran_order': False, 'shape': \(1, 1, 20, 30\)/);
+
+  await page.setInputFiles("#inputs input", { name: "odd.npy", mimeType: "application/octet-stream", buffer: npy.subarray(0, 300) });
+  await page.locator("#run").click();
+  await page.waitForFunction(() => document.querySelector("#error")!.textContent !== "");
+  assert.match(await text(page, "#error"), /^\[odd\.npy\] is cut off/);
+  assert.deepEqual(said, []);
+  await page.close();
 });

@@ -2,14 +2,15 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
-import { missing, openBrowser, openPage, PROGRAM, ROOT } from "./support/page.js";
+import { slopes } from "./support/edges.js";
+import { missing, openBrowser, openPage, PICTURES, PROGRAM, ROOT } from "./support/page.js";
 import { plainNifti } from "./support/provenance.js";
 
 const web = join(ROOT, "web");
@@ -67,6 +68,12 @@ test("the README's example for Node gives the command line's labels", { skip }, 
   assertSame(readFileSync(join(folder, "found.nii")).subarray(352), 0);
 });
 
+test("the README's example runs an ONNX model under Node", { skip }, () => {
+  writeFileSync(join(folder, "run.mjs"), example("run.mjs"));
+  const said = inFolder(process.execPath, "run.mjs", "node_modules/gyrus-web/example/program/edges.onnx");
+  assert.match(said, /^in {2}image: float \[1,1,height,width\]\nout slope: f32 \[1,1,8,8\]\n[\d.]+ ms, \d+ bytes/);
+});
+
 test("the executor alone brings no WebAssembly along", { skip }, () => {
   const script = 'const m = await import("gyrus-web/executor"); console.log(Object.keys(m).sort().join())';
   const names = inFolder(process.execPath, "--input-type=module", "-e", script);
@@ -76,12 +83,18 @@ test("the executor alone brings no WebAssembly along", { skip }, () => {
 
 test("types are found", { skip }, () => {
   writeFileSync(join(folder, "use.ts"), `
-    import { Compiler, PlanExecutor, WorkerSegmenter, requestDevice, type RunResult } from "gyrus-web";
+    import { Compiler, PlanExecutor, Program, WorkerSegmenter, requestDevice, type RunResult } from "gyrus-web";
     import { loadPlan } from "gyrus-web/executor";
     export async function run(): Promise<RunResult> {
       const { device } = await requestDevice();
       const executor = await PlanExecutor.create(device, await loadPlan("."));
       return executor.run({}, { onProgress: ({ fraction }) => fraction.toFixed(2) });
+    }
+    export const labels = (segmenter: WorkerSegmenter) => segmenter.segment().then(({ nativeLabels }) => nativeLabels);
+    export async function classes(file: ArrayBuffer, x: Float32Array): Promise<number[]> {
+      const program = await Program.load(file, { precision: "f16", keepPlans: 2 });
+      const { outputs } = await program.run({ x: { dtype: "f32", shape: [x.length], data: new Uint8Array(x.buffer) } });
+      return outputs.y!.shape;
     }
     export const wrong: number = "text"; // the one mistake
     export { Compiler, WorkerSegmenter };
@@ -95,28 +108,120 @@ test("types are found", { skip }, () => {
   });
 });
 
-test("the README's example for pages runs in Chromium", { skip: skip || missing }, async () => {
+// The folder behind a server that knows nothing but files and suffixes.
+async function serveFolder(): Promise<Server> {
   const types: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".json": "application/json" };
-  const importMap = /<script type="importmap">.*<\/script>/.exec(readme)![0];
-  writeFileSync(join(folder, "page.js"), example("page.js"));
-  writeFileSync(join(folder, "index.html"), `<!doctype html><link rel="icon" href="data:,">${importMap}`);
-  const server: Server = createServer((request, response) => {
+  const server = createServer((request, response) => {
     const path = join(folder, new URL(request.url!, "http://x").pathname.replace(/\/$/, "/index.html"));
     if (!existsSync(path)) return response.writeHead(404).end();
     return response.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" })
       .end(readFileSync(path));
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  return server;
+}
+
+const addressOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+
+// As someone who builds a site with Vite: a page with the worker and a Program, from the built files alone.
+test("a production build of Vite finds worker and module", { skip: skip || missing }, async () => {
+  const site = join(folder, "site");
+  mkdirSync(site);
+  writeFileSync(join(site, "index.html"), '<!doctype html><link rel="icon" href="data:,"><script type="module" src="main.js"></script>');
+  writeFileSync(join(site, "main.js"), `
+    import { Compiler, WorkerSegmenter } from "gyrus-web";
+    import SegmentWorker from "gyrus-web/worker?worker";
+    import url from "gyrus-web/gyrus.wasm?url";
+    globalThis.run = async () => {
+      const found = [];
+      for (const options of [{}, { wasm: url }]) {
+        const segmenter = new WorkerSegmenter(() => new SegmentWorker(), options);
+        const scan = await (await fetch("/model/head.nii.gz")).arrayBuffer();
+        found.push((await segmenter.openScan("head.nii.gz", scan)).info.dims.join());
+        segmenter.close();
+      }
+      const worker = new Worker(new URL("./own.js", import.meta.url), { type: "module" }); // one's own, with a Program
+      const slopes = await new Promise((done) => (worker.onmessage = ({ data }) => done(data)));
+      return [...found, (await Compiler.load()).version, slopes];
+    };`);
+  writeFileSync(join(site, "own.js"), `
+    import { Program } from "gyrus-web";
+    (async () => {
+    const model = await (await fetch(new URL("/edges.onnx", location.href))).arrayBuffer();
+    const program = await Program.load(model);
+    const image = { dtype: "f32", shape: [1, 1, 3, 3], data: new Uint8Array(Float32Array.of(0, 0, 0, 0, 1, 0, 0, 0, 0).buffer) };
+    const { outputs } = await program.run({ image });
+    program.destroy();
+    postMessage(Array.from(new Float32Array(outputs.slope.data.buffer), (v) => v.toFixed(3)).join());
+    })();`);
+  copyFileSync(join(folder, "node_modules/gyrus-web/example/program/edges.onnx"), join(folder, "edges.onnx"));
+  writeFileSync(join(site, "vite.config.mjs"), 'export default { base: "./", logLevel: "warn", worker: { format: "es" } };');
+  const said = inFolder(process.execPath, join(web, "node_modules/vite/bin/vite.js"), "build", "site");
+  assert.doesNotMatch(said, /doesn't exist at build time/);
+  rmSync(join(folder, "index.html"), { force: true });
+  for (const name of readdirSync(join(site, "dist"))) cpSync(join(site, "dist", name), join(folder, name), { recursive: true });
+  const server = await serveFolder();
   const context = await openBrowser();
   try {
-    const { page, said } = await openPage(context, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const { page, said: console } = await openPage(context, addressOf(server));
+    await page.waitForFunction(() => "run" in globalThis);
+    const { version } = JSON.parse(readFileSync(join(web, "package.json"), "utf8")) as { version: string };
+    assert.deepEqual(await page.evaluate(() => (globalThis as unknown as { run(): Promise<string[]> }).run()),
+      ["32,32,32", "32,32,32", version, "0.354,0.500,0.354,0.500,0.000,0.500,0.354,0.500,0.354"]);
+    assert.deepEqual(console, []);
+  } finally {
+    await context.close();
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test("the package's example runs an ONNX model in Chromium", { skip: skip || missing }, async () => {
+  for (const name of ["index.html", "main.js", "edges.onnx"])
+    copyFileSync(join(folder, "node_modules/gyrus-web/example/program", name), join(folder, name));
+  const server = await serveFolder();
+  const context = await openBrowser();
+  try {
+    const { page, said } = await openPage(context, addressOf(server));
+    await page.waitForFunction(() => /pixels in|^$/.test(document.querySelector("#status")!.textContent!)
+      || document.querySelector("#error")!.textContent !== "", null, { timeout: 60_000 });
+    assert.equal(await page.locator("#error").textContent(), "");
+    assert.match((await page.locator("#status").textContent())!, /^256×256 pixels in/);
+    mkdirSync(PICTURES, { recursive: true });
+    await page.screenshot({ path: join(PICTURES, "program.png") });
+    const [grey, found] = await page.evaluate(async () => {
+      const { slopes } = await import(new URL("main.js", document.baseURI).href);
+      const picture = (document.querySelector("#picture") as HTMLCanvasElement).getContext("2d")!.getImageData(70, 40, 60, 50);
+      const grey = Array.from({ length: 3000 }, (_, i) =>
+        (picture.data[4 * i]! + picture.data[4 * i + 1]! + picture.data[4 * i + 2]!) / 765);
+      return [grey, Array.from((await slopes(picture)) as Float32Array)];
+    });
+    const want = slopes(grey!, 50, 60);
+    assert.ok(want.some((value) => value > 0.5), "there is something to see");
+    found!.forEach((value, i) => assert.ok(Math.abs(value - want[i]!) < 1e-5, `[${i}] ${value} ${want[i]}`));
+    assert.deepEqual(said, []);
+  } finally {
+    await context.close();
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test("the README's example for pages runs in Chromium", { skip: skip || missing }, async () => {
+  const importMap = /<script type="importmap">.*<\/script>/.exec(readme)![0];
+  writeFileSync(join(folder, "page.js"), example("page.js"));
+  writeFileSync(join(folder, "index.html"), `<!doctype html><link rel="icon" href="data:,">${importMap}`);
+  const server = await serveFolder();
+  const context = await openBrowser();
+  try {
+    const { page, said } = await openPage(context, addressOf(server));
     const labels = await page.evaluate(async () => {
       const { segment } = await import(new URL("page.js", document.baseURI).href);
       const scan = await (await fetch("model/head.nii.gz")).arrayBuffer();
       const { nativeLabels } = await segment(new File([scan], "head.nii.gz"), "model/", false);
-      return Array.from(nativeLabels.subarray(352) as Uint8Array);
+      return Array.from(nativeLabels as Uint8Array);
     });
-    assertSame(Uint8Array.from(labels), commandLine().length / 1000);
+    assertSame(plainNifti(Uint8Array.from(labels)).subarray(352), commandLine().length / 1000);
     // A folder that cannot be listed is asked for files that models may have; the browser notes those that it has not.
     assert.deepEqual(said.filter((line) => !line.includes("404")), []);
   } finally {

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import type { Compiler, ImageTensor, Model } from "../../web/src/compiler.js";
 import { GyrusError } from "../../web/src/errors.js";
 import { Session, type Hooks } from "../../web/src/session.js";
-import type { Precision, Progress, SegmentOptions } from "../../web/src/types.js";
+import type { Precision, Progress, Attempt } from "../../web/src/types.js";
 import { folderOf, isError, loadCompiler, tinyModel, tinyScan } from "./support/compiler.js";
 import { installFaults } from "./support/faults.js";
 import { openDevice } from "./support/gpu.js";
@@ -35,7 +35,7 @@ before(async () => {
 after(() => model.close());
 
 // A run with what it said; `onStep` is called while kernels run.
-async function run(session: Session, wish: SegmentOptions["precision"], onStep: (progress: Progress) => void = () => {}) {
+async function run(session: Session, wish: Attempt["wish"], onStep: (progress: Progress) => void = () => {}) {
   const notices: string[] = [];
   plans = [];
   const hooks: Hooks = {

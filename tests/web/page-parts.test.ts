@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { errorCodes, hintNames } from "../../web/src/errors.js";
 import { fetchModel } from "../../web/src/model-files.js";
-import { noGpuText } from "../../web/page/cpu.js";
-import type { BrowserFacts, CpuOffer, DeviceReport, PlanLimits, Precision, SiteModel } from "../../web/src/types.js";
+import { noGpuText, smallModel } from "../../web/page/cpu.js";
+import type { BrowserFacts, CpuOffer, ModelInfo, DeviceReport, PlanLimits, Precision, SiteModel } from "../../web/src/types.js";
 import { DEFAULT_LIMITS, folderOf, loadCompiler, tinyModel } from "./support/compiler.js";
 import { sourceFolder } from "./support/native.js";
 
@@ -57,13 +57,15 @@ test("without a GPU the page says what the CPU can do, or names a model that it 
     ({ name, title: "", licence: "", classes: 3, bytes, path: `${name}/`, files: [{ name: "model.bin", bytes }] });
   const models = [site("big", 600_000), site("small", 22_000)];
   const mostFlops = 400e9;
-  const text = (offer: CpuOffer | null, list = models) => noGpuText(gone, offer, list, 256 ** 3);
+  const text = (offer: CpuOffer | null) => noGpuText(gone, offer, { title: "The big one" } as ModelInfo);
+  const offer = { possible: true, flops: 186.2e9, mostFlops, seconds: 18.4, why: "" };
   assert.match(text(null), /^This browser has no WebGPU\. WebGPU is in Chrome .* small models run on the CPU\.$/);
-  assert.match(text({ possible: true, flops: 186.2e9, mostFlops, seconds: 18.4, why: "" }),
-    /The CPU can run this model: 186 GFLOP, about 18 s on this machine\.$/);
-  const refused: CpuOffer = { possible: false, flops: 3.2e12, mostFlops, seconds: 300, why: "[big] needs 3,228 GFLOP" };
-  assert.match(text(refused), /\[big\] needs 3,228 GFLOP, about 5 min 0 s on this machine; choose .*instance small/);
-  assert.match(text(refused, [site("big", 600_000)]), /; choose a smaller model, or a browser with WebGPU/);
+  assert.match(text(offer), /The CPU can run this model: 186 GFLOP, about 18 s on this machine\.$/);
+  assert.match(text({ ...offer, flops: 3.228e12, seconds: 300 }),
+    /The big one needs 3,228 GFLOP for this scan, which takes the CPU about 5 min 0 s on this machine\.$/);
+  assert.match(text({ ...offer, possible: false, flops: 0, why: "[big] …" }), /The big one needs a GPU: it has layers/);
+  assert.equal(smallModel(models, 256 ** 3, mostFlops)?.name, "small");
+  assert.equal(smallModel([site("big", 600_000)], 256 ** 3, mostFlops), null);
 });
 
 const files: Record<string, string> = {
@@ -77,8 +79,11 @@ let site = "";
 
 before(async () => {
   server = createServer((request, response) => {
-    const found = files[request.url ?? ""];
-    response.writeHead(found === undefined ? 404 : 200).end(found);
+    const url = request.url ?? "";
+    const page = url.startsWith("/spa/"); // answers everything, as hosts of single-page sites do
+    const found = files[page ? url.slice(4) : url];
+    if (page && found === undefined) response.writeHead(200, { "Content-Type": "text/html" }).end("<!doctype html>");
+    else response.writeHead(found === undefined ? 404 : 200).end(found);
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -101,6 +106,11 @@ test("a folder's address brings what its model.json needs", async () => {
   assert.equal(odd.main, "net.json");
   assert.deepEqual(names(odd), ["model.safetensors", "net.json"]);
   assert.deepEqual(names(await fetchModel(`${site}/list/`, ["model.json"])), ["model.json"]);
+});
+
+test("pages that a host sends for what it does not have are no files of a model", async () => {
+  assert.deepEqual(names(await fetchModel(`${site}/spa/list/`)), ["colormap.json", "model.json", "model.pth"]);
+  await assert.rejects(fetchModel(`${site}/spa/none/`), /none\/model\.json\] is not there/);
 });
 
 test("an address without a model is refused in one line", async () => {

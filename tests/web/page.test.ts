@@ -14,6 +14,8 @@ import { everything } from "./support/native.js";
 import {
   brokenModel, crop48, DATA, dicomFolder, drop, missing, nifti, openBrowser, openPage, PROGRAM, SITE, Site, tinyModel,
 } from "./support/page.js";
+import type { Niivue } from "@niivue/niivue";
+import type { Provenance } from "../../web/src/types.js";
 import { plainNifti, plainTable } from "./support/provenance.js";
 
 const model = join(DATA, "models/model5_gw_ae");
@@ -108,27 +110,97 @@ test("a scan is dropped, segmented, measured and saved as the command line does 
   assert.equal(rows.length, 2);
   assert.match(rows[0]!, /White Matter/);
   const labels = await saved(page, "native");
-  assert.equal(labels.name, "crop_labels.nii.gz");
+  assert.equal(labels.name, "crop_model5_gw_ae_labels.nii.gz");
   const folder = mkdtempSync(join(tmpdir(), "gyrus-page-"));
   assert.equal(differing(plainNifti(gunzipSync(labels.bytes)), commandLine(scan, folder, "labels.nii.gz")), 0);
   const brain = await saved(page, "brain");
   assert.equal(differing(plainNifti(gunzipSync(brain.bytes)),
     plainNifti(gunzipSync(readFileSync(join(folder, "brain.nii.gz"))))), 0);
 
-  const report = JSON.parse((await saved(page, "json")).bytes.toString()) as { labels: { voxels: number }[] };
+  const report = JSON.parse((await saved(page, "json")).bytes.toString()) as
+    { labels: { voxels: number }[]; provenance: Provenance };
   assert.equal(report.labels.length, 2);
+  // The same that the command line says, but for where and when.
+  const { date, device, gyrus, precision, scan: name, ...made } = report.provenance;
+  const native = JSON.parse(comment(gunzipSync(readFileSync(join(folder, "labels.nii.gz"))))) as Provenance;
+  assert.deepEqual(made, { model: native.model, weights_sha256: native.weights_sha256, options: native.options,
+    scan_bytes: native.scan_bytes, scan_sha256: native.scan_sha256 });
+  assert.equal(gyrus, native.gyrus);
+  assert.deepEqual([name, precision, /swiftshader/i.test(device), /^\d{4}-\d\d-\d\dT[\d:]+Z$/.test(date)],
+    ["crop.nii", "f32", true, true]);
+  for (const bytes of [gunzipSync(labels.bytes), gunzipSync(brain.bytes)]) {
+    assert.deepEqual(JSON.parse(comment(bytes)), report.provenance);
+    assert.match(bytes.toString("latin1", 148, 228), /^gyrus [\d.]+ model5_gw_ae [0-9a-f]{8} scan [0-9a-f]{8}/);
+  }
   assert.match((await saved(page, "csv")).bytes.toString(), /^value,name,voxels/);
   const png = (await saved(page, "picture")).bytes;
   assert.equal(png.subarray(1, 4).toString(), "PNG");
   assert.ok(png.length > 10_000, "the picture is not blank");
-  assert.equal((await saved(page, "scene")).name, "crop.nvd");
+  assert.equal((await saved(page, "scene")).name, "crop_model5_gw_ae.nvd");
 
-  // One label alone, by the table and back.
+  // One label alone, by the table and back. The crosshair goes to its middle, and its colour is none of a scan's.
+  const place = await text(page, "#place");
   await page.locator("#labels tbody tr button").first().click();
   assert.equal(await page.locator("#alone").inputValue(), "1");
+  await page.waitForFunction((before) => document.querySelector("#place")!.textContent !== before, place);
+  assert.match(await text(page, "#place"), /^[RL] [\d.]+ {2}[AP] [\d.]+ {2}[SI] [\d.]+ mm · intensity [\d.]+$/);
+  const colours = await page.locator("#labels .swatch").evaluateAll((all) =>
+    all.map((each) => (each as HTMLElement).style.backgroundColor.match(/\d+/g)!.map(Number)));
+  for (const rgb of colours) // the model has White Matter in white
+    assert.ok(Math.max(...rgb) - Math.min(...rgb) >= 24 || Math.min(...rgb) <= 150, `rgb(${rgb})`);
+  assert.equal(new Set(colours.map(String)).size, colours.length);
   await page.locator("#labels tbody tr button").first().click();
   assert.equal(await page.locator("#alone").inputValue(), "");
+
+  // What was made stays what it is, whatever is chosen next.
+  const facts = async () => ((await page.locator("#facts").textContent()) ?? "").replace(/Chosen.*?parameters/, "");
+  const before = await facts();
+  assert.match(before, /Modelmodel5_gw_ae, 3 classes/);
+  await page.locator("#model").selectOption("site:tiny");
+  await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("tiny"));
+  assert.equal(await facts(), before);
+  assert.match(await text(page, "#facts"), /Chosentiny, /);
+  assert.match(await text(page, "#made-by"), /^Grey and white matter.*, crop\.nii$/);
+  assert.equal((await saved(page, "csv")).name, "crop_model5_gw_ae_report.csv");
   assert.deepEqual(said, []);
+  await page.close();
+});
+
+test("the panel says which settings ran", { skip }, async () => {
+  const { page } = await openPage(context, site.url);
+  await ready(page);
+  await page.locator("#model").selectOption("site:tiny");
+  await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("tiny"));
+  await page.locator("#normalize").selectOption("quantile:0.02,0.98");
+  await page.locator("#fill").check();
+  await openScan(page, "crop.nii", crop48());
+  await segment(page);
+  await page.locator("#normalize").selectOption("none");
+  assert.match(await text(page, "#facts"), /Intensitiesquantile:0\.02,0\.98/);
+  assert.match(await text(page, "#facts"), /conform no, parts keep, fill holes yes/);
+  assert.match(await text(page, "#facts"), /Made\d{4}-.*gyrus \d+\.\d+/);
+  await page.close();
+});
+
+test("the viewer's keys change nothing that no control shows; the crosshair is seen in any window", { skip }, async () => {
+  const { page } = await openPage(context, site.url);
+  await ready(page);
+  await openScan(page, "crop.nii", crop48());
+  const look = () => page.evaluate(async () => {
+    const { app } = (globalThis as unknown as { gyrus: { app: { viewer: { open(): Promise<Niivue> } } } }).gyrus;
+    const viewer = await app.viewer.open();
+    return { type: viewer.opts.sliceType, clip: [...viewer.scene.clipPlane] };
+  });
+  const before = await look();
+  await page.locator("#canvas").focus();
+  for (const key of ["v", "c", "v", "c", "Shift+c", "h", "j"]) await page.keyboard.press(key);
+  assert.deepEqual(await look(), before);
+  for (const [width, height] of [[900, 500], [1024, 600], [1280, 800]] as const) {
+    await page.setViewportSize({ width, height });
+    await page.waitForTimeout(500);
+    const seen = await page.evaluate(crosshairPixels);
+    assert.ok(seen.every((count) => count > 30), `${width}×${height}: ${seen}`);
+  }
   await page.close();
 });
 
@@ -163,6 +235,30 @@ for (const name of heads)
     assert.deepEqual(said, []);
     await page.close();
   });
+
+// The plain text in the header of a NIfTI file.
+function comment(file: Buffer): string {
+  assert.equal(file.readInt32LE(356), 6);
+  return file.toString("utf8", 360, 352 + file.readInt32LE(352)).replace(/\0+$/, "");
+}
+
+// How many pixels of the crosshair's colour each of the three planes has, in rows and columns alike.
+function crosshairPixels(): Promise<number[]> {
+  const { app } = (globalThis as unknown as { gyrus: { app: { viewer: { picture(): Promise<Blob> } } } }).gyrus;
+  return app.viewer.picture().then(createImageBitmap).then((picture) => {
+    const canvas = new OffscreenCanvas(picture.width, picture.height);
+    const context = canvas.getContext("2d")!;
+    context.drawImage(picture, 0, 0);
+    const [w, h] = [Math.floor(picture.width / 2), Math.floor(picture.height / 2)];
+    return [[0, 0], [w, 0], [0, h]].map(([x, y]) => {
+      const { data } = context.getImageData(x!, y!, w, h);
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4)
+        count += Number(data[i]! - data[i + 2]! > 80); // scans are grey
+      return count;
+    });
+  });
+}
 
 test("nothing of the scan is sent", { skip }, () => {
   assert.deepEqual(site.asked.filter((request) => request.method !== "GET" || request.bytes > 0), []);
@@ -199,8 +295,15 @@ test("files that are no scan are refused in one line, and the page goes on", { s
 
   await openScan(page, "series.nii", nifti([20, 20, 20], ramp(2 * 8000), 2));
   assert.match(await text(page, "#notices"), /volume/i, "a 4-D file says which volume was taken");
+  await page.locator("#volume").fill("2");
+  await page.locator("#volume").press("Enter");
+  await page.waitForFunction(() => !document.querySelector("#notices")!.textContent!.includes("volume"));
+  assert.equal(await page.locator("#volume").inputValue(), "2");
   await openScan(page, "crop.nii", crop48());
+  assert.equal(await page.locator("#volume-field").isVisible(), false);
   assert.equal(await text(page, "#alerts"), "");
+  await openScan(page, "flat.nii", nifti([20, 20, 8], new Uint8Array(3200)));
+  assert.match(await text(page, "#notices"), /All voxels of the scan have the value 0.*only 20 × 20 × 8 voxels/s);
   await page.close();
 });
 
@@ -222,13 +325,19 @@ test("a cancelled run, a second one, a lost device, memory refused: the page goe
   await openScan(page, "crop.nii", crop48());
   await page.locator("#run").click();
   await layersRun(page);
+  const size = () => page.locator("#canvas").evaluate((canvas) => [canvas.clientWidth, canvas.clientHeight]);
+  const before = await size();
   await drop(page, "other.nii", crop48());
   await page.locator("#alerts .alert").waitFor();
   assert.match(await text(page, "#alerts"), /segmentation is running/);
+  assert.deepEqual(await size(), before, "the message moved the picture");
+  for (const id of ["#pick-scan", "#model"]) assert.equal(await page.locator(id).isDisabled(), true, id);
   await page.evaluate(() => (globalThis as unknown as { gyrus: { app: { run(): void } } }).gyrus.app.run());
   await page.waitForFunction(() => document.querySelector("#alerts")!.textContent!.includes("before starting another"));
   await page.locator("#cancel").click();
   assert.match(await end(page), /^Cancelled/);
+  assert.equal(await text(page, "#alerts"), "", "a run that ended is said to be running");
+  assert.equal(await page.evaluate(() => document.activeElement!.id), "run");
   assert.equal(await page.locator("#results").isVisible(), false);
 
   await page.locator("#run").click();
@@ -302,6 +411,7 @@ test("the example runs", { skip: noDemo }, async () => {
   await page.locator("#demo").click();
   assert.match(await end(page), /^Done/, await text(page, "#alerts"));
   assert.equal(await page.locator("#labels tbody tr").count(), 5);
+  assert.equal(await text(page, "#notices"), "", "a visitor is greeted with warnings");
   await page.close();
 });
 
@@ -314,23 +424,42 @@ test("a model comes from a folder or an address", { skip }, async () => {
   const shown = await page.locator("#model").evaluate((select: HTMLSelectElement) => select.selectedOptions[0]!.text);
   assert.equal(shown, "model18cls");
   await page.locator("#model").selectOption("url");
-  await page.locator("#model-url").fill(`${site.url}models/model5_gw_ae/`);
+  assert.equal(await page.locator("#model").inputValue(), "opened", "the model that is open is not the one shown");
+  await page.locator("#model-url").fill("models/model5_gw_ae/");
   await page.locator("#url-form button").click();
   await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("Grey and white"));
+  assert.equal(await page.locator("#url-form").isVisible(), false);
   await page.locator("#model").selectOption("url");
   await page.locator("#model-url").fill(`${site.url}models/none/`);
   await page.locator("#url-form button").click();
   await page.locator("#alerts .alert").waitFor();
   assert.match(await text(page, "#alerts"), /models\/none\/model\.json\] is not there/);
+  const files = folderOf(tiny).map(({ name, bytes }) => ({ name, text: Buffer.from(bytes).toString("base64") }));
+  await page.evaluate((files) => {
+    const transfer = new DataTransfer();
+    for (const { name, text } of files)
+      transfer.items.add(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], name));
+    document.querySelector("#stage")!.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true }));
+  }, files);
+  await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("model: 2 layers"));
   await page.close();
 });
 
 test("a folder of DICOM files becomes a scan", { skip }, async () => {
   const { page, said } = await openPage(context, site.url);
   await ready(page);
-  await page.locator("#dicom-folder").setInputFiles(dicomFolder(24));
-  await page.waitForFunction(() => /24 × 24 × 24 voxels/.test(document.querySelector("#scan-info")!.textContent!), null,
-    { timeout: 60_000 });
+  const shows = (side: number) => page.waitForFunction((side) => new RegExp(`${side} × ${side} × ${side} voxels`).test(
+    document.querySelector("#scan-info")!.textContent!), side, { timeout: 60_000 });
+  const folder = dicomFolder(24);
+  await page.locator("#dicom-folder").setInputFiles(folder);
+  await shows(24);
+  assert.equal(await page.locator("#series-field").isVisible(), false);
+  dicomFolder(16, folder, 2);
+  await page.locator("#dicom-folder").setInputFiles(folder);
+  await page.locator("#series-field").waitFor();
+  await shows(24); // the largest, until a person chooses
+  await page.locator("#series").selectOption("1");
+  await shows(16);
   assert.deepEqual(said, []);
   await page.close();
 });
@@ -367,6 +496,8 @@ for (const [what, spoil, message] of noGpu)
     assert.match(await text(page, "#no-gpu"), message);
     assert.equal(await page.locator("#run").isDisabled(), true);
     await ready(page);
+    await page.locator("#model").selectOption("site:model5_gw_ae"); // it starts with the smallest
+    await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("Grey and white"));
     await openScan(page, "crop.nii", crop48());
     await offered(page);
     assert.match(await text(page, "#no-gpu"), /CPU can run this model: 1\.2 GFLOP, about (a second|\d+ s) on this/);
@@ -396,17 +527,25 @@ test("models that are not for the CPU name one that is; a run there can be cance
     t.after(() => own.close());
     const { page } = await openWithoutGpu(t, "navigator.gpu.requestAdapter = async () => null", own.url);
     await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.includes("parameters"));
+    assert.equal(await page.locator("#model").inputValue(), "site:model5_gw_ae", "the page starts with one that can run");
     await openScan(page, "crop.nii", crop48());
-    await page.waitForFunction(() => /needs 778 GFLOP for this scan, more than the 400/.test(
+    await page.locator("#model").selectOption("site:model11_gw_ae");
+    await page.waitForFunction(() => /needs 778 GFLOP for this scan, which takes the CPU about/.test(
       document.querySelector("#no-gpu")!.textContent!), null, { timeout: 30_000 });
-    assert.match(await text(page, "#no-gpu"), /choose a small model, for instance model5_gw_ae/);
     assert.equal(await page.locator("#run").isDisabled(), true);
+    assert.match(await text(page, "#on-cpu"), /^Run on the CPU anyway, about /);
+    await page.locator("#on-cpu").click(); // 256 voxels a side: long enough to be cancelled
+    await page.waitForFunction(() => /^On the CPU/.test(document.querySelector("#step")!.textContent!), null,
+      { timeout: 60_000 });
+    await page.locator("#cancel").click();
+    assert.match(await end(page), /^Cancelled/);
     await page.locator("#model").selectOption("site:mindgrab");
-    await page.waitForFunction(() => /\[mindgrab\] cannot run without a GPU.*instance model5_gw_ae/.test(
-      document.querySelector("#no-gpu")!.textContent!));
+    await page.waitForFunction(() => /needs a GPU: it has layers/.test(document.querySelector("#no-gpu")!.textContent!));
     assert.equal(await page.locator("#run").isDisabled(), true);
-    await page.locator("#model").selectOption("site:model5_gw_ae"); // 256 voxels a side: long enough to be cancelled
+    assert.equal(await text(page, "#status"), "");
+    await page.locator("#small-model").click();
     await offered(page);
+    assert.equal(await page.locator("#model").inputValue(), "site:model5_gw_ae");
     await page.locator("#run").click();
     await page.waitForFunction(() => /^On the CPU/.test(document.querySelector("#step")!.textContent!), null,
       { timeout: 60_000 });

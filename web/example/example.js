@@ -44,14 +44,14 @@ export async function readNifti(file) {
   if (header.getInt32(0, true) !== 348) fail(`[${file.name}] is no little-endian NIfTI-1 file; gyrus conform makes one`);
   const dims = [1, 2, 3].map((axis) => header.getInt16(40 + 2 * axis, true));
   const Type = elementTypes[header.getInt16(70, true)];
-  if (!Type) fail(`[${file.name}] has voxels of a type that this page does not read; gyrus conform changes it`);
+  if (!Type) fail(`[${file.name}] has voxels of a type that this page does not read: save them as plain numbers, not colours`);
   const count = dims.reduce((a, b) => a * Math.max(1, b));
   const start = header.getFloat32(108, true) || 352;
   if (bytes.length < start + count * Type.BYTES_PER_ELEMENT) fail(`[${file.name}] is cut off: voxels are missing`);
   const values = new Type(bytes.slice(start, start + count * Type.BYTES_PER_ELEMENT).buffer);
   const slope = header.getFloat32(112, true), intercept = header.getFloat32(116, true);
   const scaled = Number.isFinite(slope) && slope !== 0 && (slope !== 1 || intercept !== 0);
-  return { dims, axes: axesOf(header), values: scaled ? Float64Array.from(values, (v) => v * slope + intercept) : values };
+  return { dims, header: bytes.slice(0, 348), axes: axesOf(header), values: scaled ? Float64Array.from(values, (v) => v * slope + intercept) : values };
 }
 
 /** Balls within a ball, with some noise: nothing anatomical, but something to label. */
@@ -216,6 +216,7 @@ async function attempt(doing, work) {
     await work();
   } catch (error) {
     say("", error.message ?? String(error));
+    if (!executor) byId("about").textContent = "";
     if (!(error instanceof GyrusError)) console.error(error);
   } finally {
     busy(false);
@@ -233,6 +234,7 @@ async function segmentAndShow(name, read) {
     const { labels, seconds } = await segment(volume, { signal: stopping.signal, onProgress });
     show(volume, labels);
     shown = { ...volume, labels };
+    byId("save").hidden = false;
     const labelled = labels.reduce((count, label) => count + (label > 0), 0);
     if (labelled === 0) throw new GyrusError("device", `[${name}] has no label at all: wrong input, or the GPU failed`);
     byId("progress").value = 1;
@@ -240,7 +242,25 @@ async function segmentAndShow(name, read) {
   });
 }
 
-const takeFile = (file) => file && executor && segmentAndShow(file.name, () => readNifti(file));
+// One that comes while kernels compile waits for them.
+const takeFile = (file) => file && ready.then(() => executor && segmentAndShow(file.name, () => readNifti(file)));
+
+/** The labels on show as a NIfTI file with the scan's header. */
+export function niftiOf({ dims, header, labels }) {
+  const bytes = new Uint8Array(352 + labels.length);
+  const view = new DataView(bytes.buffer);
+  if (header) bytes.set(header.subarray(0, 348));
+  view.setInt32(0, 348, true);
+  [3, ...dims, 1, 1, 1, 1].forEach((extent, i) => view.setInt16(40 + 2 * i, extent, true));
+  if (!header) for (let i = 0; i < 4; i++) view.setFloat32(76 + 4 * i, 1, true);
+  view.setInt16(68, 1002, true); // a label map
+  view.setInt16(70, 2, true); // bytes
+  view.setInt16(72, 8, true);
+  [352, 1, 0].forEach((value, i) => view.setFloat32(108 + 4 * i, value, true)); // offset, slope, intercept
+  bytes.set([0x6e, 0x2b, 0x31, 0, 0, 0, 0, 0], 344);
+  bytes.set(labels, 352);
+  return bytes;
+}
 
 async function readJson(name) {
   const response = await fetch(new URL(name, import.meta.url));
@@ -269,7 +289,15 @@ export const ready = attempt("Loading…", async () => {
 byId("synthetic").addEventListener("click", () => segmentAndShow("The synthetic head", () =>
   syntheticHead(executor.plan.inputs.find((port) => port.name === "image").shape.slice(2))));
 byId("stop").addEventListener("click", () => stopping?.abort());
-byId("file").addEventListener("change", (event) => takeFile(event.target.files[0]));
+byId("file").addEventListener("change", (event) => {
+  takeFile(event.target.files[0]);
+  event.target.value = ""; // the same file may be picked again
+});
+byId("save").addEventListener("click", () => {
+  const href = URL.createObjectURL(new Blob([niftiOf(shown)]));
+  Object.assign(document.createElement("a"), { href, download: `${setup.model}_labels.nii` }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000); // the browser may still be writing
+});
 for (const kind of ["dragover", "dragleave", "drop"])
   document.addEventListener(kind, (event) => {
     event.preventDefault();

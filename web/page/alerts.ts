@@ -20,8 +20,9 @@ function alertLine(text: string, actions: Action[]): void {
   while (region.children.length > kMost) region.firstElementChild?.remove();
 }
 
-export function clearAlerts(): void {
-  byId("alerts").replaceChildren();
+// All of them, or those that begin with this.
+export function clearAlerts(start = ""): void {
+  for (const line of [...byId("alerts").children]) if (line.textContent?.startsWith(start)) line.remove();
 }
 
 // An error as a person should read it, and what they can do about it.

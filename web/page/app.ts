@@ -1,10 +1,10 @@
 import type {
   CpuOffer, DeviceReport, LabelEntry, ModelInfo, ModelSource, OpenScan, Segmenter, SegmentOptions, SegmentResult,
-  SiteModel,
+  SiteModel, VolumeInfo,
 } from "../src/types.js";
 import { GyrusError, isCancelled } from "../src/errors.js";
 import { clearAlerts, clearNotices, noticeLine, showError } from "./alerts.js";
-import { noGpuText } from "./cpu.js";
+import { noGpuText, roughly, smallModel } from "./cpu.js";
 import { byId, bytesText, gridText, secondsText, swatch } from "./dom.js";
 import { actionsOf, messageOf } from "./hints.js";
 import { showPanel, type Facts } from "./panel.js";
@@ -16,6 +16,49 @@ import type { Viewer } from "./viewer.js";
 // leaves the page as it was before.
 
 const kNoDevice = ["device", "unsupported"];
+const kRunning = "A segmentation is running";
+const kWhileIdle = ["pick-scan", "pick-dicom", "pick-here", "demo", "model", "series", "volume"]; // controls
+const kColours = ["#38bdf8", "#facc15", "#4ade80", "#e879f9"]; // for labels whose own is that of a bright scan
+
+// "L 0.8  A 5.9  S 6.0 mm"
+function placeText(mm: [number, number, number]): string {
+  return `${mm.map((v, axis) => `${["RL", "AP", "SI"][axis]![v < 0 ? 1 : 0]} ${Math.abs(v).toFixed(1)}`).join("  ")} mm`;
+}
+
+const channels = (colour: string) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+
+// White or light grey on a scan, which is white and grey, cannot be told from it: such labels get the colour that is
+// farthest from those of the others.
+function visible(labels: LabelEntry[]): LabelEntry[] {
+  const isGrey = ({ colour, value }: LabelEntry) => {
+    const rgb = channels(colour);
+    return value !== 0 && Math.max(...rgb) - Math.min(...rgb) < 24 && Math.min(...rgb) > 150;
+  };
+  const taken = labels.filter((entry) => entry.value !== 0 && !isGrey(entry)).map(({ colour }) => channels(colour));
+  const room = (colour: string) =>
+    Math.min(Infinity, ...taken.map((other) => Math.hypot(...channels(colour).map((v, i) => v - other[i]!))));
+  return labels.map((entry) => {
+    if (!isGrey(entry)) return entry;
+    const colour = [...kColours].sort((a, b) => room(b) - room(a))[0]!;
+    taken.push(channels(colour));
+    return { ...entry, colour };
+  });
+}
+
+// What a person would want to know before the network has run.
+function oddScan({ dims, range }: VolumeInfo): string[] {
+  if (!range) return ["no voxel of the scan has a finite value"];
+  const odd: string[] = [];
+  if (range[0] === range[1]) odd.push(`all voxels of the scan have the value ${range[0]}: there is nothing to segment`);
+  if (range[0] <= -500) odd.push("values reach far below zero, as in CT; the models here are for MRI");
+  if (Math.min(...dims) < 16) odd.push(`the scan has only ${dims.join(" × ")} voxels`);
+  return odd;
+}
+
+// So long on the CPU that a person is asked first.
+function isLong({ flops, mostFlops }: CpuOffer): boolean {
+  return flops > mostFlops;
+}
 
 export class App {
   scanName = "";
@@ -23,6 +66,8 @@ export class App {
   private scan: OpenScan["info"] | null = null;
   private model: ModelInfo | null = null;
   siteModels: SiteModel[] = []; // to name one that the CPU can do
+  onSmallModel: (model: SiteModel) => void = () => {};
+  saved = true; // the result, or there is none
   private device: DeviceReport | null = null;
   private looking: Promise<void> = Promise.resolve(); // for the device
   private offer: CpuOffer | null = null; // where there is no device, but a scan and a model
@@ -36,10 +81,13 @@ export class App {
   private readonly table = new LabelTable();
 
   constructor(private readonly segmenter: Segmenter, readonly viewer: Viewer) {
-    this.table.onAlone = (value) => void viewer.showAlone(value).catch((error) => this.fail(error));
+    this.table.onAlone = (value, centre) => {
+      const shown = viewer.showAlone(value).then(() => (centre ? viewer.goTo(centre) : undefined));
+      void shown.catch((error) => this.fail(error));
+    };
     viewer.onPlace = (place) => {
-      byId("place").textContent = `${place.mm.map((v) => v.toFixed(1)).join(", ")} mm` +
-        (place.intensity === null ? "" : `   intensity ${Number(place.intensity.toPrecision(5))}`);
+      byId("place").textContent = placeText(place.mm) +
+        (place.intensity === null ? "" : ` · intensity ${Number(place.intensity.toPrecision(5))}`);
       this.showUnder(this.result?.labels.find((label) => label.value === place.label && label.value !== 0));
     };
   }
@@ -60,6 +108,12 @@ export class App {
     return this.running !== null;
   }
 
+  /** Whether the page has a GPU; settles when that is known. */
+  async hasGpu(): Promise<boolean> {
+    await this.looking;
+    return this.device?.available !== false;
+  }
+
   findDevice(): Promise<void> {
     const look = async () => {
       try {
@@ -72,14 +126,15 @@ export class App {
     return this.findOffer();
   }
 
-  // Where there is no GPU: what the CPU can do with scan and model. Again whenever one of them changes.
+  // Where there is no GPU, or a CPU stands in for one: what the CPU itself can do with scan and model. Again whenever one
+  // of them changes.
   async findOffer(): Promise<void> {
     const mine = ++this.offers;
     this.offer = null;
     this.refresh();
     await this.looking;
     this.refresh();
-    if (this.device?.available !== false || !this.scan || !this.model) return;
+    if ((this.device?.available !== false && !this.device?.software) || !this.scan || !this.model) return;
     try {
       const offer = await this.segmenter.cpuOffer({ conform: byId<HTMLInputElement>("conform").checked });
       if (mine === this.offers) this.offer = offer;
@@ -103,22 +158,26 @@ export class App {
 
   // Refuses with a message while a run is under way.
   private free(what: string): boolean {
-    if (this.running) showError(new Error(`A segmentation is running; cancel it or wait for its end before ${what}.`));
+    if (this.running) showError(new Error(`${kRunning}; cancel it or wait for its end before ${what}.`));
     return !this.running;
   }
 
   // `read` gives name and bytes, and may itself fail.
-  async openScan(read: () => Promise<{ name: string; bytes: ArrayBuffer; note?: string }>): Promise<void> {
+  async openScan(
+    read: () => Promise<{ name: string; bytes: ArrayBuffer; note?: string }>, volume?: number,
+  ): Promise<void> {
     if (!this.free("opening another scan")) return;
     clearAlerts();
     await this.opened("Reading the scan…", "scan-info", async () => {
       const { name, bytes, note } = await read();
       byId("scan-info").textContent = `Reading ${name}…`;
-      const { info, nifti } = await this.segmenter.openScan(name, bytes);
+      const opened = await this.segmenter.openScan(name, bytes, volume === undefined ? {} : { volume });
+      const { info, nifti } = opened;
+      this.offerVolumes(opened, (other) => void this.openScan(read, other));
       this.scan = info;
       this.scanName = name;
       this.forgetResult();
-      this.scanNotices = note ? [note, ...info.notices] : info.notices;
+      this.scanNotices = [...(note ? [note] : []), ...info.notices, ...oddScan(info)];
       this.showNotices(this.scanNotices);
       byId("drop-hint").hidden = true;
       await this.viewer.showScan(name, nifti);
@@ -129,6 +188,15 @@ export class App {
       : "None yet.";
     await this.findOffer();
     this.maybeRun();
+  }
+
+  // Of a 4-D file: which volume.
+  private offerVolumes({ volume, volumes }: OpenScan, open: (volume: number) => void): void {
+    const input = byId<HTMLInputElement>("volume");
+    byId("volume-field").hidden = volumes < 2;
+    input.max = String(volumes);
+    input.value = String(volume + 1);
+    input.onchange = () => open(Math.min(volumes, Math.max(1, Math.round(Number(input.value) || 1))) - 1);
   }
 
   async openModel(source: () => Promise<ModelSource>): Promise<boolean> {
@@ -167,17 +235,20 @@ export class App {
   }
 
   private maybeRun(): void {
-    if (!this.canRun || this.running || this.result) return;
-    byId("status").textContent = "Ready.";
+    if (this.running || this.result) return;
+    const missing = [...(this.scan ? [] : ["Open a scan"]), ...(this.model ? [] : ["choose a model"])].join(", ");
+    byId("status").textContent = missing ? `${missing.charAt(0).toUpperCase()}${missing.slice(1)}, then segment.`
+      : this.canRun ? "Ready." : "";
+    if (!this.canRun) return;
     if (byId<HTMLInputElement>("at-once").checked) void this.run();
   }
 
   private get canRun(): boolean {
     if (!this.scan || !this.model) return false;
-    return this.device?.available !== false || this.offer?.possible === true;
+    return this.device?.available !== false || (this.offer?.possible === true && !isLong(this.offer));
   }
 
-  private options(signal: AbortSignal): SegmentOptions {
+  private options(signal: AbortSignal, cpu: boolean): SegmentOptions {
     const checked = (id: string) => byId<HTMLInputElement>(id).checked;
     const value = (id: string) => byId<HTMLSelectElement>(id).value;
     const normalize = value("normalize");
@@ -186,7 +257,7 @@ export class App {
       precision: value("precision") as SegmentOptions["precision"],
       conform: checked("conform"), largestComponent: checked("largest"), fillHoles: checked("fill"),
       allowEmpty: checked("allow-empty"),
-      cpu: this.device?.available === false, signal,
+      cpu, signal,
       onProgress: (stage, progress) => this.progress.show(stage, progress),
       onNotice: (notice) => {
         this.notices.push(notice);
@@ -195,20 +266,25 @@ export class App {
     };
   }
 
-  async run(): Promise<void> {
-    if (!this.free("starting another") || !this.canRun) return;
+  // On the CPU where there is no GPU, or where a person asked for it.
+  async run(onCpu = this.device?.available === false): Promise<void> {
+    if (!this.free("starting another") || (!this.canRun && !(onCpu && this.offer?.possible))) return;
     clearAlerts();
     this.running = new AbortController();
     this.forgetResult();
     this.showNotices(this.scanNotices);
     this.progress.begin();
     this.refresh();
+    if (document.activeElement === document.body) byId("cancel").focus({ preventScroll: true });
     let last = "";
     try {
-      const result = await this.segmenter.segment(this.options(this.running.signal));
-      this.result = result; // the viewer tells at once what is under its crosshair
-      await this.viewer.showLabels(result.nativeLabels, result.labels);
-      this.table.show(result.report, result.labels);
+      const result = await this.segmenter.segment(this.options(this.running.signal, onCpu));
+      this.result = { ...result, labels: visible(result.labels) };
+      this.saved = false;
+      // The viewer tells at once what is under its crosshair.
+      await this.viewer.showLabels(result.nativeLabels, this.result.labels);
+      this.table.show(result.report, this.result.labels);
+      byId("made-by").textContent = `${result.model.title || result.model.name}, ${this.scanName}`;
       for (const notice of [...result.notices, ...result.report.warnings]) {
         if (!this.notices.includes(notice)) this.notices.push(notice);
         noticeLine(notice);
@@ -224,8 +300,10 @@ export class App {
       if (error instanceof GyrusError && kNoDevice.includes(error.code)) void this.findDevice(); // is there one still?
     }
     this.running = null;
+    clearAlerts(kRunning);
     this.progress.end(last);
     this.refresh();
+    if (document.activeElement === document.body) byId("run").focus({ preventScroll: true }); // Cancel is gone
   }
 
   cancel(): void {
@@ -248,8 +326,28 @@ export class App {
     this.refresh();
   }
 
+  // What the CPU offers, as buttons: another model where this one cannot run there, a long run, or one instead of a slow GPU.
+  private refreshCpu(noGpu: boolean): void {
+    const { offer } = this;
+    const small = noGpu && offer && (!offer.possible || isLong(offer))
+      ? smallModel(this.siteModels, this.voxels, offer.mostFlops) : null;
+    const other = small && small.name !== this.model?.name ? small : null;
+    const again = offer?.possible && (noGpu ? isLong(offer) : true);
+    byId("small-model").hidden = !other;
+    if (other) {
+      byId("small-model").textContent = `Use ${other.title || other.name}`;
+      byId("small-model").onclick = () => this.onSmallModel(other);
+    }
+    byId("on-cpu").hidden = !again;
+    if (offer && again)
+      byId("on-cpu").textContent = `Run on the CPU ${noGpu ? "anyway" : "instead"}, about ${roughly(offer.seconds)}`;
+    byId("on-cpu").onclick = () => void this.run(true);
+    byId("cpu-actions").hidden = this.busy || (!other && !again);
+  }
+
   private forgetResult(): void {
     this.result = null;
+    this.saved = true;
     this.table.clear();
     void this.viewer.hide().catch(() => {});
   }
@@ -257,12 +355,14 @@ export class App {
   private refresh(): void {
     const run = byId<HTMLButtonElement>("run");
     const onCpu = this.device?.available === false;
+    for (const id of kWhileIdle) byId<HTMLButtonElement>(id).disabled = this.busy;
     run.disabled = !this.canRun || this.opening > 0 || this.busy;
     run.textContent = this.busy ? "Segmenting…" : onCpu && this.canRun ? "Segment on the CPU" : "Segment";
     byId("no-gpu").hidden = !onCpu || this.busy;
-    if (this.device && onCpu)
-      byId("no-gpu").textContent = noGpuText(this.device, this.offer, this.siteModels, this.voxels);
+    if (this.device && onCpu) byId("no-gpu").textContent = noGpuText(this.device, this.offer, this.model);
+    this.refreshCpu(onCpu);
     byId("cancel").hidden = !this.busy;
+    byId("viewer").classList.toggle("empty", !this.scan);
     byId("results").hidden = !this.result;
     byId<HTMLInputElement>("opacity").disabled = !this.result;
     byId("run-section").setAttribute("aria-busy", String(this.busy));

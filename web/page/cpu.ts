@@ -1,4 +1,4 @@
-import type { CpuOffer, DeviceReport, SiteModel } from "../src/types.js";
+import type { CpuOffer, DeviceReport, ModelInfo, SiteModel } from "../src/types.js";
 import { secondsText } from "./dom.js";
 
 // What to say where there is no WebGPU.
@@ -7,17 +7,14 @@ const kBrowsers = "WebGPU is in Chrome and Edge 113 or later (Windows, macOS, Ch
   "later, and Firefox 141 or later on Windows.";
 const kLook = "Scans can be looked at here all the same, and small models run on the CPU.";
 
-export function noGpuText(
-  device: DeviceReport, offer: CpuOffer | null, models: SiteModel[], voxels: number,
-): string {
+export function noGpuText(device: DeviceReport, offer: CpuOffer | null, model: ModelInfo | null): string {
   const why = `${device.why.charAt(0).toUpperCase()}${device.why.slice(1)}. `;
   if (!offer) return `${why}${kBrowsers} ${kLook}`;
-  const time = offer.seconds > 0 ? `, about ${roughly(offer.seconds)} on this machine` : "";
-  if (offer.possible)
-    return `${why}The CPU can run this model: ${gflop(offer.flops)} GFLOP${time}.`;
-  const small = smallModel(models, voxels, offer.mostFlops);
-  const instead = small ? `choose a small model, for instance ${small.title || small.name}` : "choose a smaller model";
-  return `${why}${offer.why}${time}; ${instead}, or a browser with WebGPU.`;
+  const name = model?.title || model?.name || "This model";
+  if (!offer.possible) return `${why}${name} needs a GPU: it has layers that the CPU path has not.`;
+  const time = `about ${roughly(offer.seconds)} on this machine`;
+  if (offer.flops <= offer.mostFlops) return `${why}The CPU can run this model: ${gflop(offer.flops)} GFLOP, ${time}.`;
+  return `${why}${name} needs ${gflop(offer.flops)} GFLOP for this scan, which takes the CPU ${time}.`;
 }
 
 // The smallest of the site's models, where it is one for the CPU: a weight of four bytes is used once a voxel at most.
@@ -32,7 +29,7 @@ function gflop(flops: number): string {
   return count < 10 ? count.toFixed(1) : Math.round(count).toLocaleString("en");
 }
 
-function roughly(seconds: number): string {
+export function roughly(seconds: number): string {
   if (seconds < 1) return "a second";
   return seconds < 10 ? `${Math.round(seconds)} s` : secondsText(seconds);
 }

@@ -6,8 +6,8 @@ interface Converter {
   worker?: Worker | null;
 }
 
-// The largest volume that the converter makes of the files: localisers and derived series are smaller.
-export async function convertDicom(files: File[]): Promise<{ file: File; others: number }> {
+// The volumes that the converter makes of the files, the largest first: localisers and derived series are smaller.
+export async function convertDicom(files: File[]): Promise<[File, ...File[]]> {
   // Its own files look for each other by address, so it stays beside the bundle, not in it.
   const address = new URL("dcm2niix/index.jpeg.js", document.baseURI).href;
   const { Dcm2niix } = (await import(address)) as { Dcm2niix: new () => Converter };
@@ -16,9 +16,9 @@ export async function convertDicom(files: File[]): Promise<{ file: File; others:
   try {
     const made = await converter.input(files).run();
     const scans = made.filter((file) => /\.nii(\.gz)?$/i.test(file.name)).sort((a, b) => b.size - a.size);
-    const file = scans[0];
-    if (!file) throw new Error(`No volume could be made of these ${files.length} DICOM files.`);
-    return { file, others: scans.length - 1 };
+    const [first, ...others] = scans;
+    if (!first) throw new Error(`No volume could be made of these ${files.length} DICOM files.`);
+    return [first, ...others];
   } finally {
     converter.worker?.terminate();
   }

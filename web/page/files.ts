@@ -28,13 +28,13 @@ function checkSize(file: File): void {
 export async function classify(files: File[]): Promise<Picked> {
   const seen = files.filter((file) => !file.name.startsWith("."));
   const first = seen[0];
-  if (!first) throw new Error("There is no file in what was dropped.");
+  if (!first) throw new Error("There is no file in this folder.");
   const scans = seen.filter((file) => kScan.test(file.name));
   if (scans[0] && scans.length === 1) {
     checkSize(scans[0]);
     return { kind: "scan", file: scans[0] };
   }
-  if (scans.length > 1) throw new Error(`${scans.length} scans were dropped; this page takes one at a time.`);
+  if (scans.length > 1) throw new Error(`These are ${scans.length} scans; this page takes one at a time.`);
   const dicom = [];
   for (const file of seen) if (!kNoScan.test(file.name) && (await isDicom(file))) dicom.push(file);
   if (dicom.length > 0) {

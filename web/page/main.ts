@@ -2,11 +2,13 @@ import { WorkerSegmenter } from "../src/segmenter.js";
 import type { ModelSource, Segmenter, SiteModel } from "../src/types.js";
 import { App } from "./app.js";
 import { leaveDemo, openDemo, siteDemo } from "./demo.js";
-import { byId } from "./dom.js";
+import { byId, bytesText } from "./dom.js";
 import { classify, droppedFiles, readScan } from "./files.js";
 import { folderSource, showOpened, siteModels, siteSource, urlSource } from "./models.js";
 import { diagnostics } from "./panel.js";
 import { wireSaves } from "./saves.js";
+import { smallModel } from "./cpu.js";
+import { MAX_CPU_FLOPS } from "../src/cpu.js";
 import { Viewer, type View } from "./viewer.js";
 
 // The page's start: every control to what it does.
@@ -18,14 +20,32 @@ worker.onRestart = () => app.restarted();
 
 function openFiles(list: () => Promise<File[]>): void {
   leaveDemo();
+  if (!app.busy) byId("series-field").hidden = true;
+  let series: [File, ...File[]] | null = null; // of DICOM, converted once
   void app.openScan(async () => {
-    const picked = await classify(await list());
-    if (picked.kind === "scan") return { name: picked.file.name, bytes: await readScan(picked.file) };
-    const { convertDicom } = await import("./dicom.js");
-    const { file, others } = await convertDicom(picked.files);
-    const note = others > 0 ? `The folder holds ${others + 1} series; the largest was opened.` : undefined;
+    if (!series) {
+      const picked = await classify(await list());
+      if (picked.kind === "scan") return { name: picked.file.name, bytes: await readScan(picked.file) };
+      const { convertDicom } = await import("./dicom.js");
+      series = await convertDicom(picked.files);
+      offerSeries(series);
+    }
+    const [file, ...others] = series;
+    const note = others.length > 0 ? `The folder holds ${others.length + 1} series; the largest was opened.` : undefined;
     return { name: file.name, bytes: await readScan(file), note };
   });
+}
+
+// Which of several series of a DICOM folder; the largest is seldom the anatomical one.
+function offerSeries(series: File[]): void {
+  const select = byId<HTMLSelectElement>("series");
+  byId("series-field").hidden = series.length < 2;
+  select.replaceChildren(...series.map((file, i) =>
+    new Option(`${file.name.replace(/\.nii(\.gz)?$/i, "")} (${bytesText(file.size)})`, String(i))));
+  select.onchange = () => {
+    const file = series[Number(select.value)]!;
+    void app.openScan(async () => ({ name: file.name, bytes: await readScan(file) }));
+  };
 }
 
 function wireScan(): void {
@@ -52,9 +72,12 @@ function wireScan(): void {
     dragging(0);
     // Here and not later: the items die with the event.
     const files = event.dataTransfer ? droppedFiles(event.dataTransfer) : Promise.resolve([]);
-    openFiles(() => files);
+    void files.catch(() => []).then((list) =>
+      list.some(({ name }) => name === "model.json") ? openModelFolder(list) : openFiles(() => files));
   });
 }
+
+let openModelFolder: (files: File[]) => void = () => {}; // one that was dropped
 
 function wireModel(models: SiteModel[]): void {
   const select = byId<HTMLSelectElement>("model");
@@ -67,32 +90,40 @@ function wireModel(models: SiteModel[]): void {
     void app.openModel(source).then((worked) => {
       if (!worked) select.value = before;
       else if (name !== null) showOpened(name);
+      if (worked) form.hidden = true;
       before = select.value;
     });
   };
   select.addEventListener("change", () => {
     const model = models.find((m) => `site:${m.name}` === select.value);
-    form.hidden = select.value !== "url";
-    if (model) open(async () => siteSource(model), null);
-    else if (select.value === "folder") folder.click();
-    else if (select.value === "url") byId("model-url").focus();
+    const { value } = select;
+    form.hidden = value !== "url";
+    if (model) return open(async () => siteSource(model), null);
+    select.value = before; // what is open, until there is another
+    if (value === "folder") folder.click();
+    else if (value === "url") byId("model-url").focus();
   });
   folder.addEventListener("change", () => {
     const files = [...(folder.files ?? [])];
     folder.value = "";
-    const name = files[0]?.webkitRelativePath.split("/")[0] || "a folder on this computer";
-    if (files.length > 0) open(() => folderSource(files), name);
+    if (files.length > 0) openModelFolder(files);
   });
-  folder.addEventListener("cancel", () => (select.value = before));
+  openModelFolder = (files) =>
+    open(() => folderSource(files), files[0]?.webkitRelativePath.split("/")[0] || "a folder on this computer");
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const address = byId<HTMLInputElement>("model-url").value;
     open(async () => urlSource(address), address);
   });
-  const first = models[0];
+  const choose = (model: SiteModel) => {
+    select.value = `site:${model.name}`;
+    open(async () => siteSource(model), null);
+  };
+  app.onSmallModel = choose;
+  const [first] = models;
   if (!first) return;
-  select.value = `site:${first.name}`;
-  open(async () => siteSource(first), null);
+  // Without a GPU one that the CPU can run, where the site has one.
+  void app.hasGpu().then((gpu) => choose((!gpu && smallModel(models, 256 ** 3, MAX_CPU_FLOPS)) || first));
 }
 
 function wireView(): void {
@@ -108,11 +139,13 @@ const kSteps: Record<string, [number, number, number]> = {
 };
 
 function wireKeys(): void {
+  const quiet = (event: KeyboardEvent) => event.stopImmediatePropagation(); // the viewer has meanings of its own for some
+  byId("canvas").addEventListener("keyup", quiet, { capture: true });
   byId("canvas").addEventListener("keydown", (event) => {
+    quiet(event);
     const step = kSteps[event.key];
     if (!step) return;
     event.preventDefault();
-    event.stopImmediatePropagation(); // the viewer has meanings of its own for some
     void app.viewer.step(...step).catch((error) => app.fail(error));
   }, { capture: true });
 }
@@ -157,6 +190,11 @@ function keepForOffline(): void {
   if (!("serviceWorker" in navigator) || (local && location.search !== "?offline")) return;
   void navigator.serviceWorker.register("sw.js").catch(() => {});
 }
+
+// A result that was not saved is not lost without a question.
+window.addEventListener("beforeunload", (event) => {
+  if (!app.saved) event.preventDefault();
+});
 
 // For tests and the curious: what the page itself uses.
 Object.assign(globalThis, { gyrus: { app, segmenter: worker } });

@@ -24,12 +24,19 @@ function rows(facts: Facts): [string, string][] {
     if (device.available) out.push(["Features", useful.join(", ") || "none of use"]);
   }
   if (scan) out.push(["Scan", `${gridText(scan.dims, scan.spacing)}, ${scan.type}`]);
-  if (model) {
-    out.push(["Model", `${model.name}, ${model.classes} classes, ${model.parameters.toLocaleString("en")} parameters`]);
-    out.push(["Intensities", model.normalize]);
-  }
+  const described = ({ name, classes, layers, parameters }: ModelInfo) =>
+    `${name}, ${classes} classes, ${layers.length} layers, ${parameters.toLocaleString("en")} parameters`;
+  if (result && model && model.weightsSha256 !== result.model.weightsSha256) out.push(["Chosen", described(model)]);
+  const shown = result?.model ?? model; // a result is of the model that made it, whatever is chosen now
+  if (shown) out.push(["Model", described(shown)]);
+  if (!result && model) out.push(["Intensities", model.normalize]);
   if (result) {
-    const { plan, seconds } = result;
+    const { plan, provenance: { options, ...made }, seconds } = result;
+    out.push(["Weights", `SHA-256 ${made.weights_sha256.slice(0, 12)}…`]);
+    out.push(["Intensities", options.normalize ?? ""]);
+    out.push(["Settings", `conform ${options.conform}, parts ${options.components}, fill holes ${options.fill_holes}` +
+      (options.volume ? `, volume ${options.volume}` : "")]);
+    out.push(["Made", `${made.date}, gyrus ${made.gyrus}`]);
     out.push(["Runs on", result.onCpu ? "the CPU (no GPU for this page)" : "the GPU"]);
     out.push(["Precision", `${plan.precision}: ${plan.why}`]);
     out.push(["Plan memory", bytesText(plan.peakBytes)]);

@@ -2,7 +2,9 @@ import type { Segmenter } from "../src/types.js";
 import type { App } from "./app.js";
 import { download, gzip, stem } from "./save.js";
 
-// The save buttons: each makes one file, named after the scan.
+// The save buttons: each makes one file, named after the scan and the model that made the result.
+
+const kResults = ["native", "conformed", "brain"]; // what one would not want to lose
 
 export function wireSaves(app: App, segmenter: Segmenter): void {
   const save: Record<string, (name: string) => Promise<void>> = {
@@ -18,11 +20,17 @@ export function wireSaves(app: App, segmenter: Segmenter): void {
   for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-save]")) {
     button.addEventListener("click", () => {
       button.disabled = true;
-      (save[button.dataset.save ?? ""] as (name: string) => Promise<void>)(stem(app.scanName))
+      (save[button.dataset.save ?? ""] as (name: string) => Promise<void>)(nameOf(app))
+        .then(() => (app.saved ||= kResults.includes(button.dataset.save ?? "")))
         .catch((error) => app.fail(error))
         .finally(() => (button.disabled = false));
     });
   }
+}
+
+function nameOf(app: App): string {
+  const model = app.result?.model.name.replace(/[^\w.-]+/g, "_");
+  return model ? `${stem(app.scanName)}_${model}` : stem(app.scanName);
 }
 
 function need(app: App) {

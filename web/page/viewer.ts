@@ -17,6 +17,9 @@ interface Location {
   values: { value: number }[];
 }
 
+const kCrosshairPercent = 0.35; // of the scan's width, at least
+const kCrosshairPixels = 2; // likewise
+
 const library = () => import("./niivue.js");
 
 // The library computes gradients of every scan for a kind of 3-D lighting that is off by default: two textures of the
@@ -53,6 +56,7 @@ export class Viewer {
   private overlay: NVImage | null = null;
   private labels: LabelEntry[] = [];
   private opacity = 0.6;
+  private view: View = "multi";
   private alone: number | null = null;
 
   constructor(private readonly canvas: HTMLCanvasElement) {}
@@ -77,11 +81,26 @@ export class Viewer {
       backColor: [0, 0, 0, 1], crosshairColor: [0.95, 0.72, 0.29, 0.9], crosshairWidth: 0.35,
       crosshairWidthUnit: "percent", crosshairGap: 3, multiplanarShowRender: SHOW_RENDER.ALWAYS,
       multiplanarLayout: MULTIPLANAR_TYPE.GRID, sagittalNoseLeft: true, isColorbar: false,
-    });
+      isCornerOrientationText: true, // not under the crosshair
+      viewModeHotKey: "", clipPlaneHotKey: "", cycleClipPlaneHotKey: "", // the page's own controls show what is set
+    } as ConstructorParameters<typeof Niivue>[0]);
     await viewer.attachToCanvas(this.canvas, false);
     withoutGradients(viewer);
     viewer.onLocationChange = (location) => this.moved(location as Location);
+    new ResizeObserver(() => this.fitCrosshair(viewer)).observe(this.canvas);
+    this.fitCrosshair(viewer);
     return viewer;
+  }
+
+  // The crosshair is drawn in parts of the scan's width: as many as make it two pixels wide, or more, on this canvas.
+  private fitCrosshair(viewer: Niivue): void {
+    const side = Math.min(this.canvas.clientWidth, this.canvas.clientHeight) / (this.view === "multi" ? 2 : 1);
+    if (side <= 0) return;
+    const width = Math.max(kCrosshairPercent, (100 * kCrosshairPixels) / side);
+    if (viewer.opts.crosshairWidth === width) return;
+    viewer.opts.crosshairWidth = width;
+    viewer.crosshairs3D = null; // made anew when it is drawn
+    if (viewer.volumes.length > 0) viewer.drawScene();
   }
 
   private moved(location: Location): void {
@@ -171,17 +190,28 @@ export class Viewer {
 
   async setView(view: View): Promise<void> {
     const viewer = await this.open();
+    this.view = view;
     const types = {
       multi: viewer.sliceTypeMultiplanar, axial: viewer.sliceTypeAxial, coronal: viewer.sliceTypeCoronal,
       sagittal: viewer.sliceTypeSagittal, render: viewer.sliceTypeRender,
     };
     viewer.setSliceType(types[view]);
+    this.fitCrosshair(viewer);
   }
 
   // One voxel to the right, front and top (or back, with -1).
   async step(x: number, y: number, z: number): Promise<void> {
     const viewer = await this.open();
     if (viewer.volumes.length > 0) viewer.moveCrosshairInVox(x, y, z);
+  }
+
+  // The crosshair to a place in mm.
+  async goTo(mm: [number, number, number]): Promise<void> {
+    const viewer = await this.open();
+    if (viewer.volumes.length === 0) return;
+    viewer.scene.crosshairPos = viewer.mm2frac(mm);
+    viewer.createOnLocationChange();
+    viewer.drawScene();
   }
 
   async picture(): Promise<Blob> {

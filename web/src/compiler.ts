@@ -7,10 +7,15 @@ import type {
   CompiledPlan,
   Decision,
   DType,
+  HostTensor,
   ModelInfo,
   NamedBytes,
+  NetworkPlan,
+  NetworkPort,
+  NetworkRequest,
   Normalize,
   PlanRequest,
+  Provenance,
   Report,
   RunOptions,
   RunResult,
@@ -39,9 +44,14 @@ export class Compiler {
     this.#wasm = wasm;
   }
 
-  // The module's bytes, a response that brings them, or where they lie; wasm/gyrus.wasm beside this script by default.
+  // The module's bytes, a response that brings them, or where they lie; gyrus.wasm beside this script by default.
   static async load(options: { wasm?: WasmSource } = {}): Promise<Compiler> {
-    return new Compiler(await Wasm.load(options.wasm ?? new URL("./wasm/gyrus.wasm", import.meta.url)));
+    return new Compiler(await Wasm.load(options.wasm ?? new URL("./gyrus.wasm", import.meta.url)));
+  }
+
+  // Of gyrus.
+  get version(): string {
+    return this.#wasm.cText("gyrus_version");
   }
 
   // What the module holds; it never shrinks.
@@ -61,16 +71,39 @@ export class Compiler {
     }
   }
 
-  // A NIfTI or MGH file. One that is gzipped is better given to openScan, which inflates it much faster.
-  openVolume(name: string, bytes: Uint8Array): Volume {
+  // A network of any kind: an ONNX file with what it refers to, or a model's folder. `name` stands in errors; `main` is
+  // the file meant, where several may be.
+  openNetwork(files: NamedBytes[], name = "", main = ""): Network {
+    const wasm = this.#wasm;
+    const folder = wasm.check("gyrus_files_new", name, main);
+    try {
+      for (const file of files) wasm.check("gyrus_files_add", folder, file.name, file.bytes);
+    } catch (error) {
+      wasm.call("gyrus_files_close", folder);
+      throw error;
+    }
+    return new Network(wasm, wasm.check("gyrus_network_open", folder)); // which takes the files over
+  }
+
+  // An ONNX tensor in a file of its own (.pb), as test data is stored; `type` is the element type that the file has.
+  readTensor(bytes: Uint8Array, name = "tensor.pb"): HostTensor & { name: string; type: string } {
+    this.#wasm.check("gyrus_tensor_read", name, bytes);
+    const rest = JSON.parse(this.#wasm.text()) as Omit<HostTensor, "data"> & { name: string; type: string };
+    return { ...rest, data: this.#wasm.data() };
+  }
+
+  // A NIfTI or MGH file, of a 4-D one the given volume or the first. One that is gzipped is better given to openScan,
+  // which inflates it much faster.
+  openVolume(name: string, bytes: Uint8Array, frame = -1): Volume {
     checkFileSize(name, bytes.length);
-    return new Volume(this.#wasm, this.#wasm.check("gyrus_volume_open", name, bytes));
+    const handle = this.#wasm.check("gyrus_volume_open", name, bytes, frame);
+    return new Volume(this.#wasm, handle, Number(this.#wasm.text()));
   }
 
   // The same for a file that may be gzipped (.nii.gz, .mgz).
-  async openScan(name: string, bytes: Uint8Array): Promise<Volume> {
+  async openScan(name: string, bytes: Uint8Array, frame = -1): Promise<Volume> {
     checkFileSize(name, bytes.length);
-    return this.openVolume(name, isGzip(bytes) ? await this.#inflated(name, bytes) : bytes);
+    return this.openVolume(name, isGzip(bytes) ? await this.#inflated(name, bytes) : bytes, frame);
   }
 
   // What the platform's stream refuses may still be good: browsers take a single member and nothing behind it. The
@@ -104,9 +137,11 @@ export class Compiler {
     }
   }
 
-  // Volumes and intensities of labels; both on one grid. `name` stands in the report as the scan's.
-  report(scan: Volume, labels: Volume, model: Model, name = scan.info.name): Report {
-    this.#wasm.check("gyrus_report", scan.handle, labels.handle, model.handle, name);
+  // Volumes and intensities of labels; both on one grid. `name` stands in the report as the scan's, `made` as what made
+  // the labels.
+  report(scan: Volume, labels: Volume, model: Model, name = scan.info.name, made?: Provenance): Report {
+    const by = made ? JSON.stringify(made) : "";
+    this.#wasm.check("gyrus_report", scan.handle, labels.handle, model.handle, name, by);
     return JSON.parse(this.#wasm.text()) as Report;
   }
 }
@@ -125,7 +160,7 @@ class Handle {
 
   // For the compiler's own calls.
   get handle(): number {
-    if (this.#handle === 0) throw new GyrusError("invalid-input", "[compiler] this model or volume was closed");
+    if (this.#handle === 0) throw new GyrusError("invalid-input", "[compiler] this model, network or volume was closed");
     return this.#handle;
   }
 
@@ -163,6 +198,34 @@ export class Model extends Handle {
   openCpu(request: Pick<PlanRequest, "spatial" | "input" | "clamp">): CpuNetwork {
     const json = JSON.stringify({ ...request, output: "labels" });
     return new CpuNetwork(this.wasm, this.wasm.check("gyrus_cpu_open", this.handle, json));
+  }
+}
+
+// What Program runs: a file, its ports, and plans for the shapes of its inputs.
+export class Network extends Handle {
+  readonly inputs: NetworkPort[];
+  readonly outputs: NetworkPort[];
+
+  constructor(wasm: Wasm, handle: number) {
+    super(wasm, handle, "gyrus_network_close");
+    wasm.check("gyrus_network_info", handle);
+    const info = JSON.parse(wasm.text()) as { inputs: NetworkPort[]; outputs: NetworkPort[] };
+    this.inputs = info.inputs;
+    this.outputs = info.outputs;
+  }
+
+  // Makes an input part of the network, for all plans to come.
+  bind(name: string, { dtype, shape, data }: HostTensor): void {
+    this.wasm.check("gyrus_network_bind", this.handle, name, JSON.stringify({ dtype, shape }), data);
+  }
+
+  // A plan that keeps the limits. Throws "unsupported" with every node that gyrus does not have, "over-limits" where no
+  // plan fits.
+  plan(request: NetworkRequest): NetworkPlan {
+    this.wasm.check("gyrus_network_plan", this.handle, JSON.stringify(request));
+    const json = this.wasm.text();
+    const ports = JSON.parse(this.wasm.cText("gyrus_network_ports")) as Omit<NetworkPlan, "json" | "weights">;
+    return { json, weights: this.wasm.data(), ...ports };
   }
 }
 
@@ -229,11 +292,18 @@ function nextTask(): Promise<void> {
 
 export class Volume extends Handle {
   readonly info: VolumeInfo;
+  readonly frames: number; // of the file that it was read from
 
-  constructor(wasm: Wasm, handle: number) {
+  constructor(wasm: Wasm, handle: number, frames = 1) {
     super(wasm, handle, "gyrus_volume_close");
+    this.frames = frames;
     wasm.check("gyrus_volume_info", handle);
     this.info = JSON.parse(wasm.text()) as VolumeInfo;
+  }
+
+  // Says in the header of its files what made it.
+  mark(made: Provenance): void {
+    this.wasm.check("gyrus_volume_mark", this.handle, JSON.stringify(made));
   }
 
   // A NIfTI file, not compressed; marked as a label map where asked for.

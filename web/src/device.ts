@@ -29,6 +29,12 @@ export function isSoftware(info: GPUAdapterInfo | undefined): boolean {
   return softwareNames.test(`${info.vendor} ${info.architecture} ${info.device} ${info.description}`);
 }
 
+/** The most work in a dispatch, as a plan's request has it: nothing else is drawn while one runs, and drivers give up on
+ *  one of seconds. Some 50 ms of a small GPU, or of a CPU in its place. */
+export function dispatchFlops(software: boolean): number {
+  return software ? 2e8 : 5e9;
+}
+
 /** The limits that the planner asks for, of a device or adapter, within `caps`. */
 export function planLimits(limits: GPUSupportedLimits, caps: Partial<PlanLimits> = {}): PlanLimits {
   const entries = limitNames.map((name) => {

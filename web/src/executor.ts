@@ -10,10 +10,13 @@ import type { Plan } from "./plan.js";
 import { checkRun } from "./ports.js";
 import { Runner } from "./runner.js";
 import type { Inputs, RunOptions, RunResult } from "./types.js";
+import type { Weights } from "./weights.js";
 
 export interface ExecutorOptions {
   /** Where the plan's states live; a memory of the executor's own unless given. */
   memory?: Memory;
+  /** Buffers of weights that it has in common with other plans; for Program. */
+  weights?: Weights;
   /** How long a submission may hold the device, in ms; 50 unless given. */
   submissionMs?: number;
   /** Whether infinities and NaN in an output are an error; true unless given. */
@@ -65,7 +68,7 @@ export class PlanExecutor {
     checkLimits(plan, planLimits(device.limits), device.features);
     const memory = options.memory ?? new Memory(device);
     if (memory.device !== device) throw new GyrusError("invalid-input", "[memory] is on another device than the plan");
-    const loading = load(state, plan, memory, options.onCompiled ?? (() => {}));
+    const loading = load(state, plan, memory, options.onCompiled ?? (() => {}), options.weights);
     const executor = new PlanExecutor(await loading, options);
     if (!options.memory) memory.destroy(); // the executor's hold is the last one
     if (!options.signal?.aborted) return executor;
@@ -113,6 +116,7 @@ export class PlanExecutor {
     if (this.#destroyed) return;
     this.#destroyed = true;
     this.#loaded.memory.release();
+    this.#options.weights?.release(this.#loaded.shared);
     this.#loaded.allocations.destroyAll();
     this.#loaded.groups.length = 0;
     this.#loaded.pipelines.clear();

@@ -7,6 +7,7 @@ import { buildPipelines } from "./pipelines.js";
 import { stateWrites } from "./ports.js";
 import type { BufferKind, Plan } from "./plan.js";
 import { Readback, upload } from "./staging.js";
+import type { Weights } from "./weights.js";
 
 const largeBytes = 16 * 2 ** 20; // buffers of this size are waited for one by one: after a refusal no more is asked for
 
@@ -20,6 +21,7 @@ export interface LoadedPlan {
   pipelines: Map<number, Pipeline>; // by kernel
   groups: (GPUBindGroup | null)[]; // by step; null where it is no dispatch
   writes: ReturnType<typeof stateWrites>;
+  shared: GPUBuffer[]; // of weights, which belong to others as well
 }
 
 function usageOf(kind: BufferKind): GPUBufferUsageFlags {
@@ -28,12 +30,14 @@ function usageOf(kind: BufferKind): GPUBufferUsageFlags {
   return (kind === "arguments" ? UNIFORM : 0) | STORAGE | COPY_SRC | COPY_DST;
 }
 
-// All buffers but those of states.
-async function allocate(allocations: Allocations, plan: Plan): Promise<Map<number, GPUBuffer>> {
+// All buffers but those of states, without those that are `known` already.
+async function allocate(
+  allocations: Allocations, plan: Plan, known: Map<number, GPUBuffer>,
+): Promise<Map<number, GPUBuffer>> {
   const buffers = new Map<number, GPUBuffer>();
   const waiting: Promise<void>[] = [];
   for (const [i, { label, size, kind }] of plan.buffers.entries()) {
-    if (kind === "state") continue;
+    if (kind === "state" || known.has(i)) continue;
     const { buffer, ready } = allocations.create(label, size, usageOf(kind));
     buffers.set(i, buffer);
     waiting.push(ready);
@@ -43,12 +47,27 @@ async function allocate(allocations: Allocations, plan: Plan): Promise<Map<numbe
   return buffers;
 }
 
+const contents = (plan: Plan, i: number) => {
+  const { dataOffset, size } = plan.buffers[i]!;
+  return plan.weights.subarray(dataOffset, dataOffset + size);
+};
+
 async function fill(state: DeviceState, plan: Plan, buffers: Map<number, GPUBuffer>): Promise<void> {
-  const writes = plan.buffers.flatMap(({ kind, size, dataOffset }, i) => {
-    if (kind !== "weights" && kind !== "params") return [];
-    return [{ buffer: buffers.get(i)!, offset: 0, size, data: plan.weights.subarray(dataOffset, dataOffset + size) }];
-  });
+  const filled = [...buffers].filter(([i]) => ["weights", "params"].includes(plan.buffers[i]!.kind));
+  const writes = filled.map(([i, buffer]) =>
+    ({ buffer, offset: 0, size: plan.buffers[i]!.size, data: contents(plan, i) }));
   await upload(state, "uploading the weights", writes);
+}
+
+// Weights that other plans brought.
+function known(plan: Plan, weights: Weights | undefined): Map<number, GPUBuffer> {
+  const found = new Map<number, GPUBuffer>();
+  if (!weights) return found;
+  plan.buffers.forEach(({ kind }, i) => {
+    const buffer = kind === "weights" ? weights.take(contents(plan, i)) : null;
+    if (buffer) found.set(i, buffer);
+  });
+  return found;
 }
 
 async function bind(
@@ -78,21 +97,31 @@ export async function load(
   plan: Plan,
   memory: Memory,
   onCompiled: (done: number, total: number) => void,
+  weights?: Weights,
 ): Promise<LoadedPlan> {
   const allocations = new Allocations(state);
+  const found = known(plan, weights);
   let attached = false;
   try {
     memory.check(plan);
-    const own = await allocate(allocations, plan);
+    const own = await allocate(allocations, plan, found);
     await fill(state, plan, own);
     const pipelines = await buildPipelines(state, plan, onCompiled);
     const states = await memory.attach(plan);
     attached = true;
-    const buffers = plan.buffers.map((_, i) => own.get(i) ?? states.get(i)!);
+    const buffers = plan.buffers.map((_, i) => own.get(i) ?? found.get(i) ?? states.get(i)!);
     const groups = await bind(state, plan, buffers, pipelines);
     const readback = new Readback(state, allocations);
-    return { state, plan, allocations, memory, readback, buffers, pipelines, groups, writes: stateWrites(plan) };
+    const shared = [...found.values()];
+    for (const [i, buffer] of weights ? own : []) {
+      if (plan.buffers[i]!.kind !== "weights") continue;
+      allocations.disown(buffer);
+      weights!.add(contents(plan, i), buffer);
+      shared.push(buffer);
+    }
+    return { state, plan, allocations, memory, readback, buffers, pipelines, groups, writes: stateWrites(plan), shared };
   } catch (error) {
+    weights?.release([...found.values()]);
     allocations.destroyAll();
     if (attached) memory.release();
     throw error;

@@ -27,10 +27,14 @@ async function get(url: string): Promise<Uint8Array | null> {
   } catch (error) {
     const kept = await cache?.match(url);
     if (kept) return new Uint8Array(await kept.arrayBuffer());
+    if (globalThis.navigator?.onLine === false)
+      throw new GyrusError("io", `[${url}] is not here: there is no network, and the model was not opened while there was`);
     throw new GyrusError("io", `[${url}] cannot be reached (${(error as Error).message}): no network, no such host, ` +
       "or the host does not allow other sites to read its files (CORS)");
   }
   if (answer.status === 404 || answer.status === 403) return null;
+  // Hosts of single-page sites answer with a page for what they do not have.
+  if (/^text\/html\b/i.test(answer.headers.get("content-type") ?? "")) return null;
   checkFileSize(url, Number(answer.headers.get("content-length") ?? 0));
   if (!answer.ok) throw new GyrusError("io", `[${url}] could not be read: ${answer.status} ${answer.statusText}`);
   await cache?.put(url, answer.clone()).catch(() => {}); // a full disk does not stop the run

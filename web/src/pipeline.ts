@@ -7,7 +7,7 @@ import { GyrusError } from "./errors.js";
 import { fetchModel } from "./model-files.js";
 import { Session, stage, type Hooks } from "./session.js";
 import type {
-  CpuOffer, DeviceReport, ModelInfo, ModelSource, OpenScan, SegmentOptions, SegmentResult,
+  CpuOffer, DeviceReport, ModelInfo, ModelSource, OpenScan, Provenance, SegmentOptions, SegmentResult,
 } from "./types.js";
 
 // Lets messages in, a cancellation for one, between steps that block.
@@ -15,26 +15,35 @@ function breathe(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }
 
+// SHA-256 of a file, in hex; empty where the page is not secure.
+async function fileHash(bytes: ArrayBuffer): Promise<string> {
+  const hash = await globalThis.crypto?.subtle?.digest("SHA-256", bytes);
+  return hash ? Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("") : "";
+}
+
 const conformedDims: [number, number, number] = [256, 256, 256];
 
 export class Pipeline {
   readonly session = new Session();
   #compiler: Promise<Compiler> | null = null;
-  #wasm: URL;
+  #wasm: string | undefined;
   #scan: Volume | null = null;
-  #scanName = "";
+  #source = { scan: "", scan_bytes: 0, scan_sha256: "" };
+  #frame = 0; // of the scan's file
   #conformed: Volume | null = null;
   #model: Model | null = null;
   #modelKey = 0;
   #cpuRate: Promise<number> | null = null; // of the model
   #labels: Volume | null = null; // on the scan's grid, for brain()
+  #made: Provenance | null = null; // what made them
 
-  constructor(wasm: URL) {
+  /** `wasm` is where the compiler's module lies; beside the script unless given. */
+  constructor(wasm?: string) {
     this.#wasm = wasm;
   }
 
   async #open(): Promise<Compiler> {
-    this.#compiler ??= Compiler.load({ wasm: this.#wasm }).catch((error: unknown) => {
+    this.#compiler ??= Compiler.load(this.#wasm === undefined ? {} : { wasm: this.#wasm }).catch((error: unknown) => {
       this.#compiler = null;
       throw error;
     });
@@ -47,9 +56,10 @@ export class Pipeline {
   }
 
   // The scan that was open stays where the new one cannot be read.
-  async openScan(name: string, bytes: ArrayBuffer): Promise<OpenScan> {
+  async openScan(name: string, bytes: ArrayBuffer, volume?: number): Promise<OpenScan> {
     const compiler = await this.#open();
-    const scan = await compiler.openScan(name, new Uint8Array(bytes));
+    const [scan, sha256] =
+      await Promise.all([compiler.openScan(name, new Uint8Array(bytes), volume ?? -1), fileHash(bytes)]);
     let nifti: Uint8Array;
     try {
       nifti = scan.nifti();
@@ -60,8 +70,9 @@ export class Pipeline {
     for (const old of [this.#scan, this.#conformed, this.#labels]) old?.close();
     this.#conformed = this.#labels = null;
     this.#scan = scan;
-    this.#scanName = name;
-    return { info: scan.info, nifti };
+    this.#source = { scan: name, scan_bytes: bytes.byteLength, scan_sha256: sha256 };
+    this.#frame = volume ?? 0;
+    return { info: scan.info, volumes: scan.frames, volume: this.#frame, nifti };
   }
 
   async openModel(source: ModelSource): Promise<ModelInfo> {
@@ -121,36 +132,52 @@ export class Pipeline {
       await breathe();
       if (hooks.signal.aborted) throw new GyrusError("cancelled", `[run] cancelled before: ${name.toLowerCase()}`);
     };
-    if (options.conform && !scan.info.conformed) await step("Conforming");
-    const input = options.conform ? this.conform() : scan;
+    const { conform = true, precision = "auto", cpu = false } = options;
+    if (conform && !scan.info.conformed) await step("Conforming");
+    const input = conform ? this.conform() : scan;
     if (input !== scan) notices.push(...input.info.notices);
     await step("Normalising");
     const { info, policy } = model;
     if (options.normalize === undefined) info.notices.forEach(notice);
-    const image = input.tensor(options.normalize ?? info.normalize);
+    const normalize = options.normalize ?? info.normalize;
+    const image = input.tensor(normalize);
     const hooked = { ...hooks, notice };
-    const { result, facts, compileMs } = options.cpu ? await runOnCpu(model, image, hooked)
-      : await this.session.run(model, String(this.#modelKey), image, options.precision, hooked);
+    const { result, facts, compileMs } = cpu ? await runOnCpu(model, image, hooked)
+      : await this.session.run(model, String(this.#modelKey), image, precision, hooked);
     await step("Cleaning and restoring");
     const labels = result.outputs.labels;
     if (!labels) throw new GyrusError("invalid-model", "[plan] has no output named labels");
-    if (!options.allowEmpty && !info.allowEmpty) policy.refuseEmpty(labels.data, info.name, options.cpu === true);
+    if (!options.allowEmpty && !info.allowEmpty) policy.refuseEmpty(labels.data, info.name, cpu);
     const { largestComponent = info.largestComponent, fillHoles = info.fillHoles } = options;
     const { seen, native } = compiler.finish(scan, input, labels, { largestComponent, fillHoles });
     try {
       await step("Measuring");
-      const report = compiler.report(scan, native, model, this.#scanName);
+      const device = await this.device();
+      const made: Provenance = {
+        gyrus: compiler.version, model: info.name, weights_sha256: info.weightsSha256,
+        options: {
+          components: largestComponent ? "largest" : "keep", conform: conform ? "yes" : "no",
+          fill_holes: fillHoles ? "yes" : "no", normalize, space: "native",
+          ...(this.#frame > 0 ? { volume: String(this.#frame) } : {}),
+        },
+        ...this.#source, device: cpu ? "CPU" : device.adapter, precision: facts.precision,
+        date: new Date().toISOString().replace(/\.\d+Z$/, "Z"),
+      };
+      if (seen !== native) seen.mark({ ...made, options: { ...made.options, space: "conformed" } });
+      native.mark(made);
+      const report = compiler.report(scan, native, model, made.scan, made);
       const out: SegmentResult = {
-        labels: model.info.labels, nativeLabels: native.nifti({ labels: true }),
+        model: info, provenance: made, labels: info.labels, nativeLabels: native.nifti({ labels: true }),
         conformedLabels: seen.nifti({ labels: true }), report, plan: { ...facts },
         seconds: {
           compile: compileMs / 1000, run: result.wallMs / 1000, gpu: result.gpuMs === null ? null : result.gpuMs / 1000,
           total: (performance.now() - begin) / 1000,
         },
-        notices, device: await this.device(), onCpu: options.cpu === true,
+        notices, device, onCpu: cpu,
       };
       this.#labels?.close();
       this.#labels = native;
+      this.#made = made;
       if (seen !== native) seen.close();
       return out;
     } catch (error) {
@@ -167,6 +194,7 @@ export class Pipeline {
     try {
       const brain = scan.masked(mask);
       try {
+        if (this.#made) brain.mark(this.#made);
         return brain.nifti();
       } finally {
         brain.close();

@@ -7,7 +7,7 @@ import type {
 
 export type Method = "device" | "openScan" | "openModel" | "cpuOffer" | "segment" | "brain";
 
-export type Request = { id: number; method: Method; args: unknown[] } | { id: number; cancel: true };
+export type Request = { id: number; method: Method; args: unknown[] } | { id: number; cancel: true } | { wasm: string };
 
 /** A GyrusError on its way. */
 export interface Failed {
@@ -34,12 +34,16 @@ export class WorkerSegmenter implements Segmenter {
   /** Called when the worker died and a new one stands in: scan and model are to be opened again. */
   onRestart: () => void = () => {};
   #make: () => Worker;
+  #wasm: string | null;
   #worker: Worker | null = null;
   #calls = new Map<number, Call>();
   #next = 1;
 
-  constructor(make: () => Worker) {
+  /** `wasm` says where the compiler's module lies, where that is not beside the worker's script. */
+  constructor(make: () => Worker, options: { wasm?: string | URL } = {}) {
     this.#make = make;
+    const here = globalThis.document?.baseURI ?? globalThis.location?.href;
+    this.#wasm = options.wasm === undefined ? null : new URL(options.wasm, here).href;
   }
 
   device(): Promise<DeviceReport> {
@@ -47,19 +51,19 @@ export class WorkerSegmenter implements Segmenter {
   }
 
   /** `bytes` is handed over: it is empty here afterwards. */
-  openScan(name: string, bytes: ArrayBuffer): Promise<OpenScan> {
-    return this.#call("openScan", [name, bytes], [bytes]);
+  openScan(name: string, bytes: ArrayBuffer, options: { volume?: number } = {}): Promise<OpenScan> {
+    return this.#call("openScan", [name, bytes, options], [bytes]);
   }
 
   openModel(source: ModelSource): Promise<ModelInfo> {
     return this.#call("openModel", [source]);
   }
 
-  cpuOffer(options: Pick<SegmentOptions, "conform">): Promise<CpuOffer> {
+  cpuOffer(options: Pick<SegmentOptions, "conform"> = {}): Promise<CpuOffer> {
     return this.#call("cpuOffer", [options]);
   }
 
-  segment(options: SegmentOptions): Promise<SegmentResult> {
+  segment(options: SegmentOptions = {}): Promise<SegmentResult> {
     const { signal, onProgress, onNotice, ...plain } = options;
     if (signal?.aborted) return Promise.reject(new GyrusError("cancelled", "cancelled before the start"));
     const id = this.#next;
@@ -108,6 +112,7 @@ export class WorkerSegmenter implements Segmenter {
       this.#fail(new GyrusError("device", `[worker] stopped (${reason}); open scan and model again`));
       this.onRestart();
     };
+    if (this.#wasm !== null) worker.postMessage({ wasm: this.#wasm } satisfies Request);
     return worker;
   }
 

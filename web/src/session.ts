@@ -3,13 +3,13 @@
 
 import { browserFacts } from "./browser-facts.js";
 import type { ImageTensor, Model } from "./compiler.js";
-import { noDevice, requestDevice, type OpenDevice } from "./device.js";
+import { dispatchFlops, noDevice, requestDevice, type OpenDevice } from "./device.js";
 import { GyrusError, isCancelled, type Failure } from "./errors.js";
 import { PlanExecutor } from "./executor.js";
 import { parsePlan } from "./plan.js";
 import { neverLess } from "./recovering.js";
 import type {
-  Attempt, CompiledPlan, DeviceReport, PlanRequest, Precision, Progress, RunResult, SegmentOptions,
+  Attempt, CompiledPlan, DeviceReport, PlanRequest, Precision, Progress, RunResult,
 } from "./types.js";
 
 export interface Hooks {
@@ -38,7 +38,7 @@ interface Job {
   model: Model;
   modelKey: string; // tells models apart
   image: ImageTensor;
-  wish: SegmentOptions["precision"];
+  wish: Attempt["wish"];
   hooks: Hooks;
 }
 
@@ -96,7 +96,7 @@ export class Session {
 
   /** The network on an image. `modelKey` tells models apart. */
   async run(
-    model: Model, modelKey: string, image: ImageTensor, wish: SegmentOptions["precision"], hooks: Hooks,
+    model: Model, modelKey: string, image: ImageTensor, wish: Attempt["wish"], hooks: Hooks,
   ): Promise<{ result: RunResult; facts: PlanFacts; compileMs: number }> {
     const job: Job = { model, modelKey, image, wish, hooks: { ...hooks, progress: steady(hooks.progress) } };
     const begin = performance.now();
@@ -131,7 +131,8 @@ export class Session {
     const { limits, report } = await this.openDevice();
     stage(hooks.progress, "Planning");
     const memory = model.policy.likelyMemory(limits, this.#around);
-    const compiled = model.plan({ ...networkOf(image), precision: wish, limits, software: report.software, memory });
+    const compiled = model.plan({ ...networkOf(image), precision: wish, limits, software: report.software, memory,
+      dispatchFlops: dispatchFlops(report.software) });
     const { precision, small, why, notice } = compiled.decision;
     const attempt: Attempt = { wish, precision, small, checkFinite: false, losses: 0 };
     this.#planned = { key: keyOf(job, await this.#planRequest(image, attempt)), compiled };
@@ -142,7 +143,8 @@ export class Session {
 
   async #planRequest(image: ImageTensor, { precision, small, checkFinite }: Attempt): Promise<PlanRequest> {
     const { limits, report } = await this.openDevice();
-    return { ...networkOf(image), precision, small, checkFinite, limits, software: report.software };
+    return { ...networkOf(image), precision, small, checkFinite, limits, software: report.software,
+      dispatchFlops: dispatchFlops(report.software) };
   }
 
   async #load(job: Job, attempt: Attempt, why: string): Promise<Loaded> {

@@ -2,14 +2,14 @@
 
 import { GyrusError } from "./errors.js";
 import { dtypeBytes } from "./plan.js";
-import type { DeviceTensor, DType, TensorValue } from "./types.js";
+import type { DeviceTensor, DType, HostTensor, TensorValue } from "./types.js";
 
 /** "f32[1,2,3]" */
 export function show(dtype: string, shape: number[]): string {
   return `${dtype}[${shape.join(",")}]`;
 }
 
-export function isDeviceTensor(tensor: TensorValue | DeviceTensor): tensor is DeviceTensor {
+export function isDeviceTensor(tensor: HostTensor | DeviceTensor): tensor is DeviceTensor {
   return "buffer" in tensor;
 }
 

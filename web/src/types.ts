@@ -20,6 +20,8 @@ export interface PlanLimits {
 
 export type Precision = "f32" | "f16";
 export type DType = "f32" | "f16" | "i32" | "u32" | "u8";
+// Of tensors outside of the device, which has neither of the two: i64 passes through i32, bool (bytes 0 and 1) through u8.
+export type HostDType = DType | "i64" | "bool";
 
 // ---- the compiler (WASM) ----
 
@@ -62,6 +64,7 @@ export interface ModelInfo {
   notices: string[]; // what had to be assumed
   layers: LayerInfo[];
   labels: LabelEntry[]; // from colormap.json, else default names and colours; entry 0 is the background
+  weightsSha256: string; // of weights and biases, the same for every file format and folder
 }
 
 export interface PlanRequest {
@@ -75,6 +78,7 @@ export interface PlanRequest {
   software: boolean; // a CPU stands in for the GPU: other kernel shapes
   memory?: MemoryBudget; // what "auto" goes by
   checkFinite?: boolean; // kernels test every value that they store, and report the first that is not finite
+  dispatchFlops?: number; // more work than this is cut into several dispatches; see device.ts's dispatchFlops()
 }
 
 // How much memory a plan may need, and what that rests on.
@@ -115,6 +119,40 @@ export interface CompiledPlan {
   decision: Decision;
 }
 
+// An input or output as a network's file declares it.
+export interface NetworkPort {
+  name: string;
+  type: string; // as the file calls it: "float", "int64", "sequence" …
+  dtype: HostDType | null; // in which gyrus takes and gives it; null where it has no such tensors
+  dims: (number | string | null)[] | null; // names and nulls are extents that are not fixed; null: of any rank
+}
+
+// A port of a plan as the caller sees it.
+export interface HostPort {
+  name: string;
+  dtype: HostDType;
+  shape: number[];
+}
+
+export interface NetworkRequest {
+  shapes: Record<string, number[]>; // of the inputs that are not bound; those that the file fixes may be left out
+  captures: boolean | string[]; // values of the network to give as well; true: all that it computes
+  precision: Precision;
+  limits: PlanLimits;
+  software: boolean;
+  checkFinite: boolean;
+  dispatchFlops?: number; // as in PlanRequest
+}
+
+// A plan in its two files, and its ports as the caller sees them; json is empty where no result has an element.
+export interface NetworkPlan {
+  json: string;
+  weights: Uint8Array;
+  inputs: HostPort[];
+  outputs: HostPort[];
+  captures: HostPort[];
+}
+
 export type Normalize = "minmax" | "quantile" | "none";
 
 export interface VolumeInfo {
@@ -123,6 +161,7 @@ export interface VolumeInfo {
   spacing: [number, number, number]; // mm
   type: string;
   affine: number[]; // 12 numbers: the first three rows, voxel → RAS mm
+  range: [number, number] | null; // least and greatest finite value; null where there is none
   conformed: boolean; // already 256³, 1 mm, u8, standard orientation: conform() would change nothing
   notices: string[];
 }
@@ -154,6 +193,13 @@ export interface TensorValue {
   dtype: DType;
   shape: number[];
   data: Uint8Array; // row-major bytes
+}
+
+// The same where integers may be of 64 bits and truth values are told apart from bytes.
+export interface HostTensor {
+  dtype: HostDType;
+  shape: number[];
+  data: Uint8Array;
 }
 
 // A tensor on the device: its row-major bytes in a buffer that can be copied from, rounded up to a multiple of 4.
@@ -221,15 +267,29 @@ export interface SiteModel {
   files: { name: string; bytes: number }[];
 }
 
+// What made a result: in the header of its NIfTI files and in its report, with the command line's keys.
+export interface Provenance {
+  gyrus: string; // version
+  model: string;
+  weights_sha256: string;
+  options: Record<string, string>; // conform, normalize, components, fill_holes, space, volume
+  scan: string; // file name
+  scan_bytes: number;
+  scan_sha256: string; // of the file as it was opened; empty on pages that are not secure
+  device: string;
+  precision: string;
+  date: string; // UTC, ISO 8601
+}
+
 // Where the first four are not given, the model's own way (gyrus.json, or what is known of its weights).
 export interface SegmentOptions {
   normalize?: string; // as the command line's option: "minmax", "quantile[:lo,hi]", "none"
   largestComponent?: boolean; // as the command line's option does
   fillHoles?: boolean;
   allowEmpty?: boolean; // labels may be nothing but background
-  precision: "auto" | Precision;
-  conform: boolean; // to 256³ at 1 mm, unless the scan is already so; false: the scan's own grid
-  cpu?: boolean; // without a GPU: for networks that cpuOffer() says are small enough
+  precision?: "auto" | Precision; // "auto" unless given
+  conform?: boolean; // to 256³ at 1 mm, unless the scan is already so; false: the scan's own grid. True unless given
+  cpu?: boolean; // without a GPU, for networks that cpuOffer() says can: false unless given
   signal?: AbortSignal;
   onProgress?: (stage: string, progress: Progress) => void;
   onNotice?: (line: string) => void; // decisions made for the person: f16 chosen, a smaller plan, a new device
@@ -238,18 +298,22 @@ export interface SegmentOptions {
 // Whether the open model may run on the CPU for the open scan.
 export interface CpuOffer {
   possible: boolean;
-  flops: number; // this and seconds: 0 where the network cannot run there at all
-  mostFlops: number; // that the CPU is used for
+  flops: number; // this and seconds: 0 where the network cannot run there
+  mostFlops: number; // more than this takes minutes
   seconds: number; // a guess from half a second of the network on this machine
   why: string; // where not possible
 }
 
 export interface OpenScan {
   info: VolumeInfo;
+  volumes: number; // of a 4-D file
+  volume: number; // the one that was opened, from 0
   nifti: Uint8Array; // to show: the scan on its own grid, uncompressed
 }
 
 export interface SegmentResult {
+  model: ModelInfo; // that made it
+  provenance: Provenance;
   labels: LabelEntry[];
   nativeLabels: Uint8Array; // a NIfTI file, uncompressed, on the scan's own grid
   conformedLabels: Uint8Array; // a NIfTI file on the grid that the network saw
@@ -265,10 +329,10 @@ export interface SegmentResult {
 export interface Segmenter {
   device(): Promise<DeviceReport>;
   // Bytes of a NIfTI or MGH/MGZ file, gzip or not; resolves with what was read and a NIfTI to show.
-  openScan(name: string, bytes: ArrayBuffer): Promise<OpenScan>;
+  openScan(name: string, bytes: ArrayBuffer, options?: { volume?: number }): Promise<OpenScan>;
   openModel(source: ModelSource): Promise<ModelInfo>;
-  cpuOffer(options: Pick<SegmentOptions, "conform">): Promise<CpuOffer>;
-  segment(options: SegmentOptions): Promise<SegmentResult>;
+  cpuOffer(options?: Pick<SegmentOptions, "conform">): Promise<CpuOffer>;
+  segment(options?: SegmentOptions): Promise<SegmentResult>;
   // The scan with everything outside the labels set to zero, as the command line's brain output: a NIfTI file.
   brain(): Promise<Uint8Array>;
   close(): void;

@@ -6,7 +6,8 @@ import type { Answer, Failed, Request } from "./segmenter.js";
 import type { ModelSource, SegmentOptions } from "./types.js";
 
 const scope = globalThis as unknown as DedicatedWorkerGlobalScope;
-const pipeline = new Pipeline(new URL("gyrus.wasm", scope.location.href));
+let made: Pipeline | null = null;
+const pipeline = () => (made ??= new Pipeline()); // unless the first message says where the module lies
 const cancels = new Map<number, AbortController>(); // calls that wait or run
 let last: Promise<unknown> = Promise.resolve();
 let waiting = 0;
@@ -26,13 +27,14 @@ function buffersOf(value: unknown): ArrayBuffer[] {
 
 function perform(id: number, method: string, args: unknown[], signal: AbortSignal): Promise<unknown> {
   switch (method) {
-    case "device": return pipeline.device();
-    case "openScan": return pipeline.openScan(args[0] as string, args[1] as ArrayBuffer).then(ahead);
-    case "openModel": return pipeline.openModel(args[0] as ModelSource);
-    case "cpuOffer": return pipeline.cpuOffer((args[0] as SegmentOptions).conform);
-    case "brain": return pipeline.brain();
+    case "device": return pipeline().device();
+    case "openScan": return pipeline().openScan(args[0] as string, args[1] as ArrayBuffer, (args[2] as { volume?: number }).volume)
+      .then(ahead);
+    case "openModel": return pipeline().openModel(args[0] as ModelSource);
+    case "cpuOffer": return pipeline().cpuOffer((args[0] as SegmentOptions).conform ?? true);
+    case "brain": return pipeline().brain();
     case "segment":
-      return pipeline.segment(args[0] as SegmentOptions, {
+      return pipeline().segment(args[0] as SegmentOptions, {
         signal,
         progress: (stage, progress) => post({ id, stage, progress }),
         notice: (notice) => post({ id, notice }),
@@ -46,7 +48,7 @@ function ahead<T>(result: T): T {
   setTimeout(() => {
     if (waiting > 0) return;
     try {
-      pipeline.conform();
+      pipeline().conform();
     } catch {
       // said when the scan is segmented
     }
@@ -74,6 +76,10 @@ async function answer(id: number, method: string, args: unknown[], signal: Abort
 }
 
 scope.onmessage = ({ data }: MessageEvent<Request>) => {
+  if ("wasm" in data) {
+    made = new Pipeline(data.wasm);
+    return;
+  }
   const { id } = data;
   if ("cancel" in data) {
     cancels.get(id)?.abort();

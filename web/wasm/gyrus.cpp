@@ -5,16 +5,13 @@
 // next call: gyrus_text(), JSON or other UTF-8, and gyrus_data() with gyrus_size(), bytes. Handles are freed by the
 // close function of their kind. Bytes come in through gyrus_alloc(); the calls that take them say who frees them.
 
-#include <emscripten/emscripten.h>
-
+#include <cmath>
 #include <cstdlib>
-#include <new>
-#include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/limits.h"
+#include "abi.h"
 #include "cpu_network.h"
 #include "engine/compile.h"
+#include "engine/known_models.h"
 #include "engine/manifest.h"
 #include "plan/check.h"
 #include "volume/components.h"
@@ -26,49 +23,12 @@
 #include "volume/restore.h"
 #include "volume/volume_tensor.h"
 
-#define GYRUS_EXPORT extern "C" EMSCRIPTEN_KEEPALIVE
-
 using namespace gyrus;
-using Json = nlohmann::ordered_json;
 
 namespace {
 
 constexpr uint64_t kLargestVolume = uint64_t{1} << 30;  // bytes; as MAX_VOLUME_BYTES in gzip.ts
 constexpr int kLabelIntent = 1002;                      // of NIfTI
-
-struct Answer {
-  std::string code, message, hints;  // of the last failure; hints by their names, with commas
-  std::string text;
-  std::vector<std::byte> data;
-  double peak_bytes = 0, flops = 0;  // of the last plan
-  std::string decision;              // likewise: which it is, and why
-} answer;
-
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-void record(const char* code, std::string message, const std::vector<Hint>& hints = {}) {
-  answer.code = code;
-  answer.message = std::move(message);
-  answer.hints.clear();
-  for (const Hint hint : hints) answer.hints += (answer.hints.empty() ? "" : ",") + std::string(to_string(hint));
-}
-
-// What body returns; its zero after an exception, which is recorded.
-template <class F>
-auto guarded(F&& body) -> decltype(body()) {
-  answer.text.clear();
-  answer.data = {};
-  try {
-    return body();
-  } catch (const Error& error) {
-    record(to_string(error.code()), error.what(), error.hints());
-  } catch (const std::bad_alloc&) {
-    record("over-limits", "[compiler] no memory left in the page; close other tabs or take a smaller volume");
-  } catch (const std::exception& error) {
-    record("invalid-input", cat("[compiler] ", error.what()));
-  }
-  return {};
-}
 
 std::string colour_text(const Rgb& colour) {
   char text[8];
@@ -105,21 +65,9 @@ Json info_json(const DescribedModel& open) {
           {"fillHoles", manifest.fill_holes},
           {"allowEmpty", manifest.allow_empty},
           {"notices", manifest.notices},
+          {"weightsSha256", weights_sha256(model)},
           {"layers", layers},
           {"labels", labels}};
-}
-
-Limits limits_of(const Json& json) {
-  Limits limits = default_limits();
-  visit_limits(limits, [&](const char* name, auto& limit) {
-    const auto found = json.find(name);
-    if (found == json.end() || !found->is_number_unsigned())
-      fail(ErrorCode::InvalidInput, "plan", "the limit ", name, " is missing or no whole number");
-    using T = std::decay_t<decltype(limit)>;
-    // Adapters may report more than a plan can ever use.
-    limit = static_cast<T>(std::min<uint64_t>(found->template get<uint64_t>(), std::numeric_limits<T>::max()));
-  });
-  return limits;
 }
 
 NetworkOptions network_of(const Json& request) {
@@ -138,6 +86,7 @@ Compiled compile_request(const Model& model, const Json& request) {
   CompileTarget target{limits_of(request.at("limits")), "this device", {}, std::nullopt};
   if (request.at("software")) target.tuning = software_options();
   target.tuning.check_finite = request.value("checkFinite", false);
+  target.tuning.dispatch_flops = request.value("dispatchFlops", 0.0);
   if (const auto memory = request.find("memory"); memory != request.end() && !memory->is_null())
     target.memory = MemoryBudget{memory->at("bytes"), false, memory->at("because")};
   const Shape spatial = request.at("spatial").get<Shape>();
@@ -149,6 +98,25 @@ Compiled compile_request(const Model& model, const Json& request) {
                           : compile(model, spatial, network, target, parse_precision(request.at("precision")));
   check(compiled.plan, target.limits);
   return compiled;
+}
+
+// Nothing of an empty text.
+std::optional<Provenance> parsed_provenance(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<Provenance> by = parse_provenance(text);
+  if (!by) fail(ErrorCode::InvalidInput, "provenance", "is not complete");
+  return by;
+}
+
+// Least and greatest value; null where none is finite.
+Json value_range(const Volume& volume) {
+  double least = INFINITY, most = -INFINITY;
+  for (const float value : to_floats(volume))
+    if (std::isfinite(value)) {
+      least = std::min<double>(least, value);
+      most = std::max<double>(most, value);
+    }
+  return least <= most ? Json{least, most} : Json();
 }
 
 Volume* keep(Volume volume) { return new Volume(std::move(volume)); }
@@ -163,6 +131,7 @@ Json volume_json(const Volume& volume) {
           {"type", to_string(volume.type)},
           {"affine", affine},
           {"conformed", is_conformed(volume)},
+          {"range", value_range(volume)},
           {"notices", volume.notices}};
 }
 
@@ -200,6 +169,7 @@ GYRUS_EXPORT const char* gyrus_text() { return answer.text.data(); }
 GYRUS_EXPORT size_t gyrus_text_size() { return answer.text.size(); }
 GYRUS_EXPORT const std::byte* gyrus_data() { return answer.data.data(); }
 GYRUS_EXPORT size_t gyrus_size() { return answer.data.size(); }
+GYRUS_EXPORT const char* gyrus_version() { return GYRUS_VERSION; }
 GYRUS_EXPORT void gyrus_clear() {
   answer.text = {};
   answer.data = {};
@@ -244,10 +214,10 @@ GYRUS_EXPORT int gyrus_model_plan(const DescribedModel* open, const char* reques
     answer.peak_bytes = static_cast<double>(compiled.plan.peak_bytes());
     answer.flops = compiled.plan.flops();
     const Decision& decision = compiled.decision;
-    answer.decision = dump({{"precision", decision.plan.halves ? "f16" : "f32"},
-                            {"small", decision.plan.small_buffers},
-                            {"why", decision.why},
-                            {"notice", decision.notice}});
+    answer.about = dump({{"precision", decision.plan.halves ? "f16" : "f32"},
+                         {"small", decision.plan.small_buffers},
+                         {"why", decision.why},
+                         {"notice", decision.notice}});
     answer.data = std::move(compiled.plan.weights);
     return 1;
   });
@@ -256,7 +226,7 @@ GYRUS_EXPORT int gyrus_model_plan(const DescribedModel* open, const char* reques
 GYRUS_EXPORT double gyrus_plan_peak_bytes() { return answer.peak_bytes; }
 GYRUS_EXPORT double gyrus_plan_flops() { return answer.flops; }
 // JSON: precision, small, why, notice.
-GYRUS_EXPORT const char* gyrus_plan_decision() { return answer.decision.c_str(); }
+GYRUS_EXPORT const char* gyrus_plan_decision() { return answer.about.c_str(); }
 
 // ---- policy (engine/policy.h) ----
 
@@ -304,12 +274,18 @@ GYRUS_EXPORT int gyrus_policy_labels(const std::byte* labels, size_t size, const
 
 // ---- volumes ----
 
-// Copies what it needs of the bytes.
-GYRUS_EXPORT Volume* gyrus_volume_open(const char* name, const std::byte* bytes, size_t size) {
+// Copies what it needs of the bytes. `frame`: which volume of a 4-D file, from 0; -1: the first, with a notice. Text:
+// how many there are.
+GYRUS_EXPORT Volume* gyrus_volume_open(const char* name, const std::byte* bytes, size_t size, int frame) {
   return guarded([&] {
     ReadOptions options;
     options.max_bytes = kLargestVolume;
-    return keep(read_volume(std::span(bytes, size), name, options));
+    options.frame = frame;
+    int64_t frames = 1;
+    options.frames = &frames;
+    Volume* volume = keep(read_volume(std::span(bytes, size), name, options));
+    answer.text = std::to_string(frames);
+    return volume;
   });
 }
 GYRUS_EXPORT void gyrus_volume_close(Volume* volume) { delete volume; }
@@ -317,6 +293,16 @@ GYRUS_EXPORT void gyrus_volume_close(Volume* volume) { delete volume; }
 GYRUS_EXPORT int gyrus_volume_info(const Volume* volume) {
   return guarded([&] {
     answer.text = dump(volume_json(*volume));
+    return 1;
+  });
+}
+
+// What made the volume, which goes into its file: `provenance` as provenance_json() writes it.
+GYRUS_EXPORT int gyrus_volume_mark(Volume* volume, const char* provenance) {
+  return guarded([&] {
+    const Provenance by = parsed_provenance(provenance).value();
+    volume->description = provenance_line(by);
+    volume->comment = provenance_json(by);
     return 1;
   });
 }
@@ -381,11 +367,13 @@ GYRUS_EXPORT Volume* gyrus_volume_masked(const Volume* scan, const Volume* mask)
   return guarded([&] { return keep(apply_mask(*scan, *mask)); });
 }
 
-// Text: types.ts's Report. Without a model labels have default names.
-GYRUS_EXPORT int gyrus_report(const Volume* scan, const Volume* labels, const DescribedModel* open, const char* name) {
+// Text: types.ts's Report. Without a model labels have default names; `provenance` may be empty.
+GYRUS_EXPORT int gyrus_report(const Volume* scan, const Volume* labels, const DescribedModel* open, const char* name,
+                              const char* provenance) {
   return guarded([&] {
     Report report = make_report(*scan, *labels, open ? open->manifest.labels : LabelTable{});
     report.scan = name;
+    report.provenance = parsed_provenance(provenance);
     answer.text = dump(statistics_json(report));
     return 1;
   });

@@ -148,14 +148,15 @@ export function crop48(): Uint8Array {
   return nifti([48, 48, 48], readFileSync(join(DATA, "reference/crops/crop48.u8")));
 }
 
-/** A folder with a DICOM file for each slice of a small MR volume (explicit VR, little endian). */
-export function dicomFolder(extent: number): string {
-  const folder = mkdtempSync(join(tmpdir(), "gyrus-dicom-"));
-  for (let z = 0; z < extent; ++z) writeFileSync(join(folder, `slice${z}.dcm`), dicomSlice(extent, z));
+/** A folder with a DICOM file for each slice of a small MR volume (explicit VR, little endian); or another series in one. */
+export function dicomFolder(
+  extent: number, folder = mkdtempSync(join(tmpdir(), "gyrus-dicom-")), series = 1,
+): string {
+  for (let z = 0; z < extent; ++z) writeFileSync(join(folder, `slice${series}_${z}.dcm`), dicomSlice(extent, z, series));
   return folder;
 }
 
-function dicomSlice(extent: number, z: number): Buffer {
+function dicomSlice(extent: number, z: number, series: number): Buffer {
   const long = new Set(["OB", "OW", "SQ", "UN"]);
   const put = (group: number, element: number, vr: string, value: Buffer | string | number) => {
     let bytes = typeof value === "number" ? Buffer.from(Uint16Array.of(value).buffer) : Buffer.from(value as string);
@@ -169,7 +170,7 @@ function dicomSlice(extent: number, z: number): Buffer {
     return Buffer.concat([head, bytes]);
   };
   const kind = "1.2.840.10008.5.1.4.1.1.4";
-  const one = `1.2.3.4.5.${z + 1}`;
+  const one = `1.2.3.4.5.${series}.${z + 1}`;
   const meta = Buffer.concat([
     put(2, 1, "OB", Buffer.from([0, 1])), put(2, 2, "UI", kind), put(2, 3, "UI", one),
     put(2, 0x10, "UI", "1.2.840.10008.1.2.1"), put(2, 0x12, "UI", "1.2.3.4.99"),
@@ -187,7 +188,7 @@ function dicomSlice(extent: number, z: number): Buffer {
     put(0x10, 0x10, "PN", "Nobody"), put(0x10, 0x20, "LO", "0"), put(0x18, 0x23, "CS", "3D"),
     put(0x18, 0x50, "DS", "1"), put(0x18, 0x80, "DS", "2000"),
     put(0x18, 0x81, "DS", "3"), put(0x18, 0x88, "DS", "1"), put(0x18, 0x1030, "LO", "t1"),
-    put(0x20, 0xd, "UI", "1.2.3.4.1"), put(0x20, 0xe, "UI", "1.2.3.4.2"), put(0x20, 0x11, "IS", "1"),
+    put(0x20, 0xd, "UI", "1.2.3.4.1"), put(0x20, 0xe, "UI", `1.2.3.4.2.${series}`), put(0x20, 0x11, "IS", String(series)),
     put(0x20, 0x12, "IS", "1"), put(0x20, 0x13, "IS", String(z + 1)), put(0x20, 0x32, "DS", `0\\0\\${z}`),
     put(0x20, 0x37, "DS", "1\\0\\0\\0\\1\\0"), put(0x20, 0x52, "UI", "1.2.3.4.3"), put(0x28, 2, "US", 1),
     put(0x28, 4, "CS", "MONOCHROME2"), put(0x28, 0x10, "US", extent), put(0x28, 0x11, "US", extent),

@@ -1,4 +1,4 @@
-// Files of the command line without what tells who made them, which the page does not write.
+// Files without what tells who made them, where and when.
 
 // A NIfTI file with neither description nor header extensions.
 export function plainNifti(bytes: Uint8Array): Buffer {

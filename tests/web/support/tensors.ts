@@ -1,5 +1,5 @@
 import { writeSafetensors } from "../../../web/src/safetensors.js";
-import type { DType, TensorValue } from "../../../web/src/types.js";
+import type { HostDType, HostTensor, TensorValue } from "../../../web/src/types.js";
 
 function halfToNumber(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
@@ -10,13 +10,15 @@ function halfToNumber(bits: number): number {
 }
 
 /** The elements of a tensor as numbers; its data must be a whole buffer. */
-export function toNumbers({ dtype, data }: TensorValue): ArrayLike<number> {
+export function toNumbers({ dtype, data }: HostTensor): ArrayLike<number> {
   switch (dtype) {
+    case "i64": return Array.from(new BigInt64Array(data.buffer as ArrayBuffer), Number);
     case "f32": return new Float32Array(data.buffer);
     case "f16": return Array.from(new Uint16Array(data.buffer), halfToNumber);
     case "i32": return new Int32Array(data.buffer);
     case "u32": return new Uint32Array(data.buffer);
-    case "u8": return data;
+    case "u8":
+    case "bool": return data;
   }
 }
 
@@ -32,14 +34,16 @@ function toHalf(value: number): number {
 }
 
 /** The bytes of a tensor with these elements; halves must be exact. */
-export function fromNumbers(dtype: DType, values: number[]): Uint8Array {
+export function fromNumbers(dtype: HostDType, values: number[]): Uint8Array {
   const bytes = (array: { buffer: ArrayBufferLike }) => new Uint8Array(array.buffer as ArrayBuffer);
   switch (dtype) {
     case "f32": return bytes(Float32Array.from(values));
     case "f16": return bytes(Uint16Array.from(values, toHalf));
     case "i32": return bytes(Int32Array.from(values));
     case "u32": return bytes(Uint32Array.from(values));
-    case "u8": return Uint8Array.from(values);
+    case "i64": return bytes(BigInt64Array.from(values, BigInt));
+    case "u8":
+    case "bool": return Uint8Array.from(values);
   }
 }
 
