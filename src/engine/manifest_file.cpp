@@ -12,8 +12,9 @@ using Json = nlohmann::json;
 
 constexpr const char* kCommonKeys[] = {"title",      "description", "normalize", "labels",  "components",
                                        "fill_holes", "allow_empty", "licence",   "citation"};
-constexpr const char* kOnnxKeys[] = {"input", "output",   "channels", "conform", "orientation", "spacing", "axes",
-                                     "patch", "multiple", "overlap",  "blend",   "sigma",       "scores",  "threshold"};
+constexpr const char* kOnnxKeys[] = {"input",   "output", "channels", "conform",  "orientation",
+                                     "spacing", "axes",   "patch",    "multiple", "overlap",
+                                     "windows", "blend",  "sigma",    "scores",   "threshold"};
 
 template <class List>
 bool holds(const List& list, const std::string& word) {

@@ -113,6 +113,7 @@ void read_windows(const ManifestFile& json, const onnx::DeclaredInput& input, On
   } else {
     out.overlap = {0.25, 0.25, 0.25};
   }
+  out.style = json.word("windows", {"monai", "nnunet"}) == 0 ? WindowStyle::Monai : WindowStyle::NnUnet;
   out.blend = json.word("blend", {"constant", "gaussian"}) == 0 ? Blend::Constant : Blend::Gaussian;
   out.sigma = json.number("sigma", 0.125, 0.01, 10);
   out.scores = static_cast<Scores>(json.word("scores", {"logits", "probabilities", "sigmoid", "sigmoided", "labels"}));
@@ -121,7 +122,7 @@ void read_windows(const ManifestFile& json, const onnx::DeclaredInput& input, On
   if (!out.patch.empty() && json.has("multiple"))
     json.refuse("\"multiple\" is for networks that take the whole volume; this one has a patch");
   if (out.patch.empty())
-    for (const char* key : {"overlap", "blend", "sigma"})
+    for (const char* key : {"overlap", "windows", "blend", "sigma"})
       if (json.has(key)) json.refuse(cat("\"", key, "\" is for windows, and there is no \"patch\""));
 }
 

@@ -41,7 +41,8 @@ void add_manifest_options(const DescribedModel& model, bool conform, std::map<st
   out["windows"] = onnx.patch.empty()
                        ? cat("whole, multiple ", onnx.multiple)
                        : cat(to_string(onnx.patch), ", overlap ", onnx.overlap[0], " ", onnx.overlap[1], " ",
-                             onnx.overlap[2], onnx.blend == Blend::Constant ? "" : cat(", gaussian ", onnx.sigma));
+                             onnx.overlap[2], onnx.blend == Blend::Constant ? "" : cat(", gaussian ", onnx.sigma),
+                             onnx.style == WindowStyle::Monai ? "" : ", nnunet");
 }
 
 std::string channel_names(const Manifest& manifest) {

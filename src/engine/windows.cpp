@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "graph/append.h"
@@ -126,7 +127,7 @@ Graph one_window(const Model& model, const Shape& patch, const Shape& extents) {
   for (size_t i = 0; i < 3; ++i) part = taken(graph, part, i, patch[i], at[i]);
   const Value scores = scores_of(graph, onnx, model.name, model.classes, part);
   graph.set_label("blend");
-  const Value weights = graph.constant(window_weights(patch, onnx.blend, onnx.sigma));
+  const Value weights = graph.constant(window_weights(patch, onnx.blend, onnx.sigma, onnx.style));
   const Value weighted = concat({scores * weights, weights}, 1);
   const Value sum = graph.state("scores", DType::F32, with_channels(weighted.shape()[1], extents));
   graph.update(sum, added(graph, sum, weighted, at));
@@ -149,16 +150,23 @@ Graph finish_graph(const Model& model, const Graph& window, const Shape& spatial
 
 }  // namespace
 
-std::vector<int64_t> window_starts(int64_t extent, int64_t patch, double overlap) {
-  const int64_t step = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(patch) * (1 - overlap)));
+std::vector<int64_t> window_starts(int64_t extent, int64_t patch, double overlap, WindowStyle style) {
+  const double wanted = static_cast<double>(patch) * (1 - overlap), room = static_cast<double>(extent - patch);
   std::vector<int64_t> starts = {0};
+  if (style == WindowStyle::NnUnet) {
+    const double gaps = std::ceil(room / wanted);
+    for (double i = 1; i <= gaps; ++i) starts.push_back(static_cast<int64_t>(std::nearbyint(room / gaps * i)));
+    return starts;
+  }
+  const int64_t step = std::max<int64_t>(1, static_cast<int64_t>(wanted));
   while (starts.back() + patch < extent) starts.push_back(std::min(starts.back() + step, extent - patch));
   return starts;
 }
 
-std::vector<Start> all_windows(const Shape& extents, const Shape& patch, const std::array<double, 3>& overlap) {
+std::vector<Start> all_windows(const Shape& extents, const Shape& patch, const std::array<double, 3>& overlap,
+                               WindowStyle style) {
   std::array<std::vector<int64_t>, 3> along;
-  for (size_t i = 0; i < 3; ++i) along[i] = window_starts(extents[i], patch[i], overlap[i]);
+  for (size_t i = 0; i < 3; ++i) along[i] = window_starts(extents[i], patch[i], overlap[i], style);
   std::vector<Start> starts;
   for (const int64_t a : along[0])
     for (const int64_t b : along[1])
@@ -166,19 +174,21 @@ std::vector<Start> all_windows(const Shape& extents, const Shape& patch, const s
   return starts;
 }
 
-Tensor window_weights(const Shape& patch, Blend blend, double sigma) {
+Tensor window_weights(const Shape& patch, Blend blend, double sigma, WindowStyle style) {
   Tensor weights(DType::F32, with_channels(1, patch));
   float* out = weights.as<float>();
+  const bool monai = style == WindowStyle::Monai;
   std::array<std::vector<float>, 3> along;
   for (size_t i = 0; i < 3; ++i)
     for (int64_t k = 0; k < patch[i]; ++k) {
-      const double x = static_cast<double>(k) - static_cast<double>(patch[i] - 1) / 2;
-      const double s = sigma * static_cast<double>(patch[i]);
+      const double centre = monai ? static_cast<double>(patch[i] - 1) / 2 : static_cast<double>(patch[i] / 2);
+      const double x = static_cast<double>(k) - centre, s = sigma * static_cast<double>(patch[i]);
       along[i].push_back(blend == Blend::Constant ? 1 : static_cast<float>(std::exp(-x * x / (2 * s * s))));
     }
+  const float least = monai ? kLeastWeight : std::numeric_limits<float>::min();
   for (const float a : along[0])
     for (const float b : along[1])
-      for (const float c : along[2]) *out++ = std::max(a * b * c, kLeastWeight);
+      for (const float c : along[2]) *out++ = std::max(a * b * c, least);
   return weights;
 }
 
@@ -227,7 +237,7 @@ WindowGraphs window_graphs(const Model& model, const Shape& spatial, NetworkOutp
   const Padded padded = padded_extents(onnx, spatial);
   const Shape& patch = onnx.patch.empty() ? padded.extents : onnx.patch;
   WindowGraphs out;
-  out.starts = all_windows(padded.extents, patch, onnx.overlap);
+  out.starts = all_windows(padded.extents, patch, onnx.overlap, onnx.style);
   if (out.starts.size() == 1) {
     out.window = whole_graph(model, spatial, padded, output);
     return out;

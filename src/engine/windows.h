@@ -13,14 +13,16 @@ namespace gyrus {
 
 using Start = std::array<int64_t, 3>;
 
-// Where windows start along an axis: every (1 - overlap) of the patch, the last one moved back to end with the volume.
-std::vector<int64_t> window_starts(int64_t extent, int64_t patch, double overlap);
+// Where windows start along an axis: every (1 - overlap) of the patch, the last one moved back to end with the volume
+// (MONAI), or as many at even distances (nnU-Net).
+std::vector<int64_t> window_starts(int64_t extent, int64_t patch, double overlap, WindowStyle style);
 // The starts of all windows, the last axis fastest.
-std::vector<Start> all_windows(const Shape& extents, const Shape& patch, const std::array<double, 3>& overlap);
+std::vector<Start> all_windows(const Shape& extents, const Shape& patch, const std::array<double, 3>& overlap,
+                               WindowStyle style);
 
-// The weight of each voxel of a window, f32 [1, 1, patch…]: ones, or the product of Gaussians around the centre, but
-// nowhere below 1/1000.
-Tensor window_weights(const Shape& patch, Blend blend, double sigma);
+// The weight of each voxel of a window, f32 [1, 1, patch…]: ones, or the product of Gaussians around the centre, in
+// MONAI's way nowhere below 1/1000.
+Tensor window_weights(const Shape& patch, Blend blend, double sigma, WindowStyle style);
 
 // A volume's extents with the zeros that are put around it, half of them before: to a window, or to the multiple.
 struct Padded {

@@ -11,6 +11,10 @@ namespace gyrus {
 // How windows that overlap share a voxel: as equals, or each the more the nearer the voxel lies to its centre.
 enum class Blend : uint8_t { Constant, Gaussian };
 
+// Whose windows they are. MONAI: at whole steps, the last moved back, centres between the middle voxels. nnU-Net: at
+// even distances, centres on a voxel.
+enum class WindowStyle : uint8_t { Monai, NnUnet };
+
 // What the network gives for each voxel.
 enum class Scores : uint8_t {
   Logits,         // one number for each class; the largest wins
@@ -33,6 +37,7 @@ struct OnnxVolumes {
   Shape patch{};                    // extents of a window in the order of the tensor's axes; empty: the whole volume
   int64_t multiple = 1;             // without a patch: volumes are padded to multiples of it
   std::array<double, 3> overlap{};  // part of a window that the next one covers, 0 to below 1
+  WindowStyle style = WindowStyle::Monai;
   Blend blend = Blend::Constant;
   double sigma = 0.125;  // of the Gaussian, in extents of the patch
   Scores scores = Scores::Logits;

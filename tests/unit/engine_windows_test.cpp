@@ -15,20 +15,20 @@ using namespace onnx_file;
 
 // Numbers of MONAI's dense_patch_slices.
 TEST(Windows, StartWhereMonaiHasThem) {
-  EXPECT_EQ(window_starts(256, 96, 0.25), (std::vector<int64_t>{0, 72, 144, 160}));
-  EXPECT_EQ(window_starts(100, 96, 0.25), (std::vector<int64_t>{0, 4}));
-  EXPECT_EQ(window_starts(96, 96, 0.5), (std::vector<int64_t>{0}));
-  EXPECT_EQ(window_starts(155, 128, 0.5), (std::vector<int64_t>{0, 27}));
-  EXPECT_EQ(window_starts(240, 96, 0.625), (std::vector<int64_t>{0, 36, 72, 108, 144}));
-  EXPECT_EQ(window_starts(10, 4, 0.9), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(window_starts(33, 32, 0), (std::vector<int64_t>{0, 1}));
-  const std::vector<Start> all = all_windows({33, 32, 40}, {32, 32, 32}, {0, 0, 0.75});
+  EXPECT_EQ(window_starts(256, 96, 0.25, WindowStyle::Monai), (std::vector<int64_t>{0, 72, 144, 160}));
+  EXPECT_EQ(window_starts(100, 96, 0.25, WindowStyle::Monai), (std::vector<int64_t>{0, 4}));
+  EXPECT_EQ(window_starts(96, 96, 0.5, WindowStyle::Monai), (std::vector<int64_t>{0}));
+  EXPECT_EQ(window_starts(155, 128, 0.5, WindowStyle::Monai), (std::vector<int64_t>{0, 27}));
+  EXPECT_EQ(window_starts(240, 96, 0.625, WindowStyle::Monai), (std::vector<int64_t>{0, 36, 72, 108, 144}));
+  EXPECT_EQ(window_starts(10, 4, 0.9, WindowStyle::Monai), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(window_starts(33, 32, 0, WindowStyle::Monai), (std::vector<int64_t>{0, 1}));
+  const std::vector<Start> all = all_windows({33, 32, 40}, {32, 32, 32}, {0, 0, 0.75}, WindowStyle::Monai);
   EXPECT_EQ(all, (std::vector<Start>{{0, 0, 0}, {0, 0, 8}, {1, 0, 0}, {1, 0, 8}}));
 }
 
 // Numbers of MONAI's compute_importance_map with sigma_scale 0.125.
 TEST(Windows, WeighAsMonaiHasIt) {
-  const Tensor weights = window_weights({4, 6, 9}, Blend::Gaussian, 0.125);
+  const Tensor weights = window_weights({4, 6, 9}, Blend::Gaussian, 0.125, WindowStyle::Monai);
   ASSERT_EQ(weights.shape, (Shape{1, 1, 4, 6, 9}));
   const auto at = [&](int64_t a, int64_t b, int64_t c) { return weights.as<float>()[(a * 6 + b) * 9 + c]; };
   constexpr float kRounding = 1e-7f;
@@ -38,8 +38,28 @@ TEST(Windows, WeighAsMonaiHasIt) {
   EXPECT_NEAR(at(2, 3, 3), 0.32716718316078186f, kRounding);
   EXPECT_NEAR(at(1, 1, 2), 0.016903290525078773f, kRounding);
   EXPECT_NEAR(at(0, 2, 4), 0.008895388804376125f, kRounding);
-  const Tensor ones = window_weights({2, 3, 4}, Blend::Constant, 0.125);
+  const Tensor ones = window_weights({2, 3, 4}, Blend::Constant, 0.125, WindowStyle::Monai);
   for (int64_t i = 0; i < ones.size(); ++i) EXPECT_EQ(ones.as<float>()[i], 1);
+}
+
+// Numbers of nnU-Net's compute_steps_for_sliding_window and compute_gaussian, the latter by scipy.
+TEST(Windows, LieAndWeighAsNnUnetHasIt) {
+  const auto starts = [](int64_t extent, int64_t patch) {
+    return window_starts(extent, patch, 0.5, WindowStyle::NnUnet);
+  };
+  EXPECT_EQ(starts(256, 96), (std::vector<int64_t>{0, 40, 80, 120, 160}));
+  EXPECT_EQ(starts(100, 96), (std::vector<int64_t>{0, 4}));
+  EXPECT_EQ(starts(96, 96), (std::vector<int64_t>{0}));
+  EXPECT_EQ(starts(240, 96), (std::vector<int64_t>{0, 48, 96, 144}));
+  EXPECT_EQ(starts(10, 4), (std::vector<int64_t>{0, 2, 4, 6}));
+  const Tensor weights = window_weights({4, 6, 9}, Blend::Gaussian, 0.125, WindowStyle::NnUnet);
+  const auto at = [&](int64_t a, int64_t b, int64_t c) { return weights.as<float>()[(a * 6 + b) * 9 + c]; };
+  constexpr float kRelative = 1e-6f;
+  for (const auto& [found, want] :
+       {std::pair(at(2, 3, 4), 1.0f), std::pair(at(1, 2, 4), 0.0556379982778428f),
+        std::pair(at(2, 3, 3), 0.6736384553447268f), std::pair(at(1, 1, 2), 0.0007960866914957304f),
+        std::pair(at(3, 5, 8), 6.951568712165161e-06f), std::pair(at(0, 0, 0), 2.0235699946536465e-10f)})
+    EXPECT_NEAR(found, want, kRelative * want);
 }
 
 TEST(Windows, PaddingIsHalvedWithTheOddVoxelBehind) {
@@ -143,6 +163,7 @@ TEST(OnnxManifest, BadOnesAreRefusedInALine) {
       {R"({"normalize": "none", "patch": 16.5})", "not in whole voxels"},
       {R"({"normalize": "none", "patch": 16, "overlap": 1})", "\"overlap\" is neither"},
       {R"({"normalize": "none", "patch": 16, "blend": "linear"})", "\"linear\" is none of constant, gaussian"},
+      {R"({"normalize": "none", "patch": 16, "windows": "even"})", "\"even\" is none of monai, nnunet"},
       {R"({"normalize": "none", "overlap": 0.5})", "there is no \"patch\""},
       {R"({"normalize": "none", "patch": 16, "multiple": 8})", "\"multiple\" is for networks that take the whole"},
       {R"({"normalize": "none", "spacing": [1, 1, 0]})", "\"spacing\" is neither"},
