@@ -19,7 +19,7 @@ struct SegmentArguments {
   std::string distance, aseg;
   std::vector<std::string> outputs;  // kinds, for --out-dir
   std::string normalize, components, space = "native";
-  std::vector<std::string> devices;
+  std::vector<std::string> devices, channels;
   double border = 0, islands = 0, opacity = -1;
   int64_t volume = -1;
   int jobs = 0;

@@ -107,7 +107,7 @@ void add_totals(Report& report) {
   }
 }
 
-void add_warnings(Report& report, const Gathered& gathered) {
+void add_warnings(Report& report, const Gathered& gathered, bool brain) {
   std::string missing;
   int64_t count = 0;
   for (const LabelStatistics& label : report.labels) {
@@ -121,7 +121,7 @@ void add_warnings(Report& report, const Gathered& gathered) {
   if (count > 0)
     report.warnings.push_back(
         cat(count, count == 1 ? " label is" : " labels are", " missing: ", missing, count > 5 ? " …" : ""));
-  if (report.total_mm3 < kSmallBrain || report.total_mm3 > kLargeBrain)
+  if (brain && (report.total_mm3 < kSmallBrain || report.total_mm3 > kLargeBrain))
     report.warnings.push_back(cat("the labels fill ", std::round(report.total_mm3 / 1000), " ml; a brain has ",
                                   kSmallBrain / 1000, " to ", kLargeBrain / 1000));
   if (gathered.on_border > 0)
@@ -154,7 +154,7 @@ double rounded(double value, double unit) { return std::round(value / unit) * un
 
 }  // namespace
 
-Report make_report(const Volume& scan, const Volume& labels, const LabelTable& table) {
+Report make_report(const Volume& scan, const Volume& labels, const LabelTable& table, bool brain) {
   check_same_extents(scan, labels);
   if ((labels.type != VoxelType::U8 && labels.type != VoxelType::I16) || labels.is_scaled())
     fail(ErrorCode::InvalidInput, labels.name, "labels must be plain uint8 or int16, not ", to_string(labels.type));
@@ -174,7 +174,7 @@ Report make_report(const Volume& scan, const Volume& labels, const LabelTable& t
     if (gathered.sums[static_cast<size_t>(value + 32768)].voxels > 0 && table.find(value) == nullptr)
       add({value, cat("label ", value), {}});
   add_totals(report);
-  add_warnings(report, gathered);
+  add_warnings(report, gathered, brain);
   return report;
 }
 
