@@ -129,7 +129,7 @@ class Batch {
   bool complete(size_t i) {
     const Job& job = jobs_[i];
     check_comparable(job);
-    const Provenance made = check_before(job, provenance_of(job, source_file(job.scan)), options_.outputs.border_mm);
+    const Provenance made = check_before(job, provenance_of(job, source_file(job.scan)), options_.outputs);
     if (options_.precision != "auto" && options_.precision != made.precision)
       fail(ErrorCode::InvalidInput, job.scan, job.outputs.labels, " is there already, but made in ", made.precision,
            ": say --again to replace it, or give the results another folder");

@@ -41,11 +41,11 @@ void check_comparable(const Job& job) {
   if (job.scan == "-" || !is_file) refuse(job.scan, job.outputs.labels, "and a pipe cannot be compared with it");
 }
 
-Provenance check_before(const Job& job, const Provenance& wanted, double border_mm) {
+Provenance check_before(const Job& job, const Provenance& wanted, const OutputOptions& options) {
   Provenance with_border = wanted;
-  with_border.options["border_mm"] = cat(border_mm);
+  for (const auto& [name, value] : options.mask_options()) with_border.options[name] = value;
   const Provenance made = check_file(job, job.outputs.labels, wanted);
-  for (const std::string* file : {&job.outputs.mask, &job.outputs.brain})
+  for (const std::string* file : {&job.outputs.mask, &job.outputs.brain, &job.outputs.distance})
     if (!file->empty() && fs::exists(*file)) check_file(job, *file, with_border);
   return made;
 }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "volume/freesurfer.h"
 #include "volume/io.h"
 
 namespace gyrus::cli {
@@ -29,6 +30,7 @@ std::string ending_of(const std::string& path) { return fs::path(path).extension
 
 void check_endings(const OutputPaths& paths, const LabelTable& classes) {
   for (const std::string& path : paths.volumes(classes)) volume_format(path);
+  if (!paths.aseg.empty()) freesurfer_labels(classes, "--freesurfer");
   if (!paths.report.empty() && ending_of(paths.report) != ".json" && ending_of(paths.report) != ".csv" &&
       ending_of(paths.report) != ".tsv")
     fail(ErrorCode::InvalidInput, paths.report, "a report is .json, .csv or .tsv; name it so");

@@ -53,6 +53,9 @@ void run(BidsArguments& arguments) {
   std::error_code ignored;
   if (fs::equivalent(arguments.dataset, arguments.output, ignored))
     fail(ErrorCode::InvalidInput, arguments.output, "is the dataset itself; results need a folder of their own");
+  for (const std::string& output : segment.outputs)
+    if (output == "distance" || output == "freesurfer")
+      fail(ErrorCode::InvalidInput, "--outputs", output, " is for gyrus segment: BIDS has no name for it");
   const auto found = find_bids_scans(arguments.dataset, arguments.suffixes);
   const auto scans = choose_bids_scans(found, arguments.filter, arguments.dataset);
   const DescribedModel model = ready_model(segment.model, segment.quiet);

@@ -7,7 +7,9 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/known_models.h"
+#include "engine/model_store.h"
 #include "info.h"
+#include "manifest_write.h"
 #include "model_fetch.h"
 
 namespace gyrus::cli {
@@ -77,15 +79,24 @@ bool describe_absent(const InfoArguments& arguments) {
 void add_describe(CLI::App& models) {
   CLI::App* command = models.add_subcommand("describe", "Show a model's manifest: labels, colours, licence, citation");
   auto arguments = std::make_shared<InfoArguments>();
+  auto write = std::make_shared<bool>(false);
   arguments->manifest = true;
   command->add_option("MODEL", arguments->model, "A model's folder, file or name")->type_name("MODEL")->required();
   command->add_option("--size", arguments->size, "Voxels for which cost is shown")
       ->type_name("N|AxBxC")
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print JSON");
-  command->footer("Examples:\n  gyrus models describe mindgrab\n  gyrus models describe models/model18cls --json");
-  command->callback([arguments] {
-    if (!describe_absent(*arguments)) print_info(*arguments);
+  command->add_flag("--write", *write,
+                    "Write a gyrus.json with what is used now into the model's folder, to be changed");
+  command->footer(
+      "Examples:\n  gyrus models describe mindgrab\n  gyrus models describe models/model18cls --json\n"
+      "  gyrus models describe models/own --write");
+  command->callback([arguments, write] {
+    if (*write) return print_out(write_manifest(open_model(arguments->model)) + "\n");
+    if (describe_absent(*arguments)) return;
+    print_info(*arguments);
+    const DescribedModel described = open_model(arguments->model);
+    if (lacks_manifest(described)) say_lacking(described, arguments->model);
   });
 }
 

@@ -55,6 +55,8 @@ Job single_job(const SegmentArguments& arguments, const std::string& scan) {
   paths.labels = arguments.output.empty() ? stem_of(scan) + "_labels.nii.gz" : arguments.output;
   paths.mask = arguments.mask;
   paths.brain = arguments.brain;
+  paths.distance = arguments.distance;
+  paths.aseg = arguments.aseg;
   paths.probabilities = arguments.probabilities;
   paths.report = arguments.report;
   paths.picture = arguments.picture;
@@ -74,6 +76,8 @@ Job folder_job(const SegmentArguments& arguments, const std::string& scan) {
   paths.labels = stem + "_labels.nii.gz";
   if (wants(arguments, "mask")) paths.mask = stem + "_mask.nii.gz";
   if (wants(arguments, "brain")) paths.brain = stem + "_brain.nii.gz";
+  if (wants(arguments, "distance")) paths.distance = stem + "_distance.nii.gz";
+  if (wants(arguments, "freesurfer")) paths.aseg = stem + "_aseg.mgz";
   if (wants(arguments, "probabilities")) paths.probabilities = stem + "_probability.nii.gz";
   if (wants(arguments, "report")) paths.report = stem + "_report.json";
   if (wants(arguments, "picture")) paths.picture = stem + "_picture.png";
@@ -113,8 +117,8 @@ std::vector<Job> make_jobs(const SegmentArguments& arguments) {
   }
   if (scans.size() > 1 && !arguments.channels.empty())
     fail(ErrorCode::InvalidInput, "--channel", "is for one scan; name those of several subjects _0000, _0001 …");
-  for (const std::string* one : {&arguments.output, &arguments.mask, &arguments.brain, &arguments.probabilities,
-                                 &arguments.report, &arguments.picture})
+  for (const std::string* one : {&arguments.output, &arguments.mask, &arguments.brain, &arguments.distance,
+                                 &arguments.aseg, &arguments.probabilities, &arguments.report, &arguments.picture})
     if (!one->empty())
       fail(ErrorCode::InvalidInput, "--out-dir", "chooses the names itself: say --outputs instead of ", *one);
   std::vector<Job> jobs;
@@ -125,8 +129,9 @@ std::vector<Job> make_jobs(const SegmentArguments& arguments) {
 
 void check_streams(const SegmentArguments& arguments) {
   int to_stdout = arguments.json ? 1 : 0;
-  for (const std::string* one : {&arguments.output, &arguments.mask, &arguments.brain, &arguments.probabilities,
-                                 &arguments.report, &arguments.picture, &arguments.qc, &arguments.table})
+  for (const std::string* one :
+       {&arguments.output, &arguments.mask, &arguments.brain, &arguments.distance, &arguments.aseg,
+        &arguments.probabilities, &arguments.report, &arguments.picture, &arguments.qc, &arguments.table})
     to_stdout += *one == "-";
   if (to_stdout > 1)
     fail(ErrorCode::InvalidInput, "-", "standard output can take one thing only: one of -o -, --json and the others");
@@ -139,10 +144,15 @@ void check_arguments(const SegmentArguments& arguments) {
     fail(ErrorCode::InvalidInput, "--outputs", "is for --out-dir; one scan has an option for each file");
   if (arguments.name != "{stem}" && arguments.out_dir.empty())
     fail(ErrorCode::InvalidInput, "--name", "is for --out-dir; of one scan, -o names the labels");
-  const bool masks =
-      !arguments.mask.empty() || !arguments.brain.empty() || wants(arguments, "mask") || wants(arguments, "brain");
+  const bool masks = !arguments.mask.empty() || !arguments.brain.empty() || !arguments.distance.empty() ||
+                     wants(arguments, "mask") || wants(arguments, "brain") || wants(arguments, "distance");
+  const bool brain = !arguments.brain.empty() || wants(arguments, "brain");
+  if (arguments.all_volumes && (!brain || arguments.space != "native"))
+    fail(ErrorCode::InvalidInput, "--all-volumes", "is for --brain in the scan's own space");
+  if (arguments.all_volumes && std::find(arguments.scans.begin(), arguments.scans.end(), "-") != arguments.scans.end())
+    fail(ErrorCode::InvalidInput, "--all-volumes", "reads the scan twice; give it as a file");
   if (arguments.border != 0 && !masks)
-    fail(ErrorCode::InvalidInput, "--border", "changes mask and brain, and neither was asked for");
+    fail(ErrorCode::InvalidInput, "--border", "changes mask, brain and distance, and none was asked for");
 }
 
 std::string folder_name(const fs::path& path, const std::string& scan, const std::string& word) {
@@ -185,11 +195,12 @@ std::string result_name(const std::string& pattern, const std::string& scan) {
 }
 
 void check_common_arguments(const SegmentArguments& arguments) {
-  static const std::set<std::string> kOutputs = {"mask", "brain", "probabilities", "report", "picture", "tables"};
+  static const std::set<std::string> kOutputs = {"mask",          "brain",  "distance", "freesurfer",
+                                                 "probabilities", "report", "picture",  "tables"};
   for (const std::string& output : arguments.outputs)
     if (!kOutputs.count(output))
       fail(ErrorCode::InvalidInput, "--outputs", "\"", output,
-           "\" is none of mask, brain, probabilities, report, picture, tables");
+           "\" is none of mask, brain, distance, freesurfer, probabilities, report, picture, tables");
   if (!(std::abs(arguments.border) <= 1000))
     fail(ErrorCode::InvalidInput, "--border", arguments.border, " is no distance; -1000 to 1000 mm are possible");
   if (!(arguments.islands >= 0 && arguments.islands < 1e9))
@@ -302,6 +313,17 @@ void add_segment(CLI::App& app) {
       ->type_name("FILE");
   command->add_option("--mask", arguments->mask, "Also write a brain mask")->type_name("FILE");
   command->add_option("--brain", arguments->brain, "Also write the scan with zero outside the mask")->type_name("FILE");
+  command->add_flag("--all-volumes", arguments->all_volumes,
+                    "Of a 4-D scan --brain holds all volumes, with the mask of one (--volume)");
+  command
+      ->add_option("--distance", arguments->distance,
+                   "Also write the distance of every voxel to the border of the mask, in mm, negative within")
+      ->type_name("FILE");
+  command
+      ->add_option("--freesurfer", arguments->aseg,
+                   "Also write the labels in FreeSurfer's numbers, left and right apart (by the midline, where the "
+                   "model has one label for both)")
+      ->type_name("FILE");
   command->add_option("--probabilities", arguments->probabilities, "Also write a map of each class, 0 to 1")
       ->type_name("FILE");
   command->add_option("--report", arguments->report, "Also write volumes and intensities of labels (.json, .csv, .tsv)")
@@ -320,8 +342,9 @@ void add_segment(CLI::App& app) {
   command->add_option("--list", arguments->list, "A file that names a scan in each line; - is standard input")
       ->type_name("FILE");
   command
-      ->add_option("--outputs", arguments->outputs,
-                   "With --out-dir, beside labels: mask, brain, probabilities, report, picture, tables")
+      ->add_option(
+          "--outputs", arguments->outputs,
+          "With --out-dir, beside labels: mask, brain, distance, freesurfer, probabilities, report, picture, tables")
       ->type_name("A,B")
       ->delimiter(',')
       ->allow_extra_args(false);

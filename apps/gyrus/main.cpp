@@ -63,10 +63,22 @@ std::string help_of(const CLI::App& app) {
   return path + " --help";
 }
 
+// Options whose values are given in one word, "A,B", are not shown as if further words could follow.
+class Help : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    const size_t dots = text.find(" ...");
+    if (!option->get_positional() && !option->get_allow_extra_args() && dots != std::string::npos) text.erase(dots, 4);
+    return text;
+  }
+};
+
 int run(int argc, char** argv) {
   using namespace gyrus::cli;
   CLI::App app("Whole-brain segmentation on any GPU, through WebGPU.", "gyrus");
   app.set_version_flag("-v,--version", "gyrus " GYRUS_VERSION);
+  app.formatter(std::make_shared<Help>());
   app.require_subcommand(1);
   app.footer(kFooter);
   add_segment(app);

@@ -5,6 +5,7 @@
 
 #include "common.h"
 #include "engine/known_models.h"
+#include "manifest_write.h"
 #include "progress.h"
 #include "segment_arguments.h"
 
@@ -32,7 +33,9 @@ DescribedModel ready_model(const std::string& text, bool quiet) {
   const std::vector<ModelEntry> models = list_models();
   const bool known =
       std::any_of(models.begin(), models.end(), [&](const ModelEntry& model) { return model.name == name; });
-  return open_model(known && !is_here ? fetch(name, "", quiet) : text);
+  DescribedModel described = open_model(known && !is_here ? fetch(name, "", quiet) : text);
+  if (lacks_manifest(described)) say_lacking(described, text);
+  return described;
 }
 
 }  // namespace gyrus::cli

@@ -5,9 +5,11 @@
 
 #include "common.h"
 #include "core/error.h"
+#include "volume/freesurfer.h"
 #include "volume/io.h"
 #include "volume/mask.h"
 #include "volume/report.h"
+#include "volume/series.h"
 
 namespace gyrus::cli {
 namespace {
@@ -60,11 +62,22 @@ void write_result(const std::string& path, Volume volume, const Provenance& by, 
 
 void write_masks(const Segmentation& item, const OutputPaths& paths, const OutputOptions& options, const Volume& scan,
                  Provenance by) {
-  if (paths.mask.empty() && paths.brain.empty()) return;
-  by.options["border_mm"] = cat(options.border_mm);
+  if (paths.mask.empty() && paths.brain.empty() && paths.distance.empty()) return;
+  for (const auto& [name, value] : options.mask_options()) by.options[name] = value;
   const Volume mask = make_mask(item.labels, options.border_mm);
   if (!paths.mask.empty()) write_result(paths.mask, mask, by, true);
-  if (!paths.brain.empty()) write_result(paths.brain, apply_mask(scan, mask), by, false);
+  if (!paths.brain.empty() && options.all_volumes)
+    write_masked_series(paths.brain, item.path, mask, provenance_line(by), provenance_json(by));
+  else if (!paths.brain.empty())
+    write_result(paths.brain, apply_mask(scan, mask), by, false);
+  if (!paths.distance.empty()) write_result(paths.distance, signed_distance(mask), by, false);
+}
+
+void write_freesurfer(const Segmentation& item, const std::string& path, const Manifest& manifest, Provenance by) {
+  if (path.empty()) return;
+  const FreeSurferLabels numbers = freesurfer_labels(manifest.labels, manifest.name);
+  by.options["numbers"] = numbers.splits ? "FreeSurfer, sides by the midline" : "FreeSurfer";
+  write_result(path, to_freesurfer(item.labels, numbers), by, true);
 }
 
 // The background says nothing that the others do not.
@@ -114,9 +127,15 @@ void clear_existing(std::string& path) {
 
 }  // namespace
 
+std::map<std::string, std::string> OutputOptions::mask_options() const {
+  std::map<std::string, std::string> options = {{"border_mm", cat(border_mm)}};
+  if (all_volumes) options["volumes"] = "all";
+  return options;
+}
+
 std::vector<std::string> OutputPaths::volumes(const LabelTable& classes) const {
   std::vector<std::string> all;
-  for (const std::string* one : {&labels, &mask, &brain})
+  for (const std::string* one : {&labels, &mask, &brain, &distance, &aseg})
     if (!one->empty()) all.push_back(*one);
   if (!probabilities.empty())
     for (size_t c = 1; c < classes.entries.size(); ++c)
@@ -134,8 +153,8 @@ std::vector<std::string> OutputPaths::files(const LabelTable& classes) const {
 
 OutputPaths OutputPaths::missing(const LabelTable& classes) const {
   OutputPaths out = *this;
-  for (std::string* one :
-       {&out.labels, &out.mask, &out.brain, &out.report, &out.picture, &out.sidecar, &out.itksnap, &out.freesurfer})
+  for (std::string* one : {&out.labels, &out.mask, &out.brain, &out.distance, &out.aseg, &out.report, &out.picture,
+                           &out.sidecar, &out.itksnap, &out.freesurfer})
     clear_existing(*one);
   std::erase_if(out.texts, [](const auto& text) { return std::filesystem::exists(text.first); });
   OutputPaths maps;
@@ -163,6 +182,7 @@ QcEntry write_outputs(const Segmentation& item, const OutputPaths& paths, const 
   entry.report.provenance = by;
   entry.report.warnings.insert(entry.report.warnings.begin(), item.notices.begin(), item.notices.end());
   write_masks(item, paths, options, scan, by);
+  write_freesurfer(item, paths.aseg, manifest, by);
   write_probabilities(item, paths.probabilities, manifest.labels, by);
   write_tables(paths, manifest.labels, by);
   if (!paths.report.empty()) write_report(paths.report, entry.report);

@@ -19,6 +19,8 @@ inline constexpr const char* kClassWord = "{class}";
 struct OutputPaths {
   std::string labels;
   std::string mask, brain;    // a brain mask; the scan with zero outside of it
+  std::string distance;       // mm from every voxel to the border of the mask
+  std::string aseg;           // the labels in FreeSurfer's numbers
   std::string probabilities;  // a file, or one for each class with its name for kClassWord, else before the ending
   std::string report, picture;
   std::string sidecar;                                  // names and colours of the labels as JSON,
@@ -34,7 +36,11 @@ struct OutputPaths {
 };
 
 struct OutputOptions {
-  double border_mm = 0;  // of mask and brain
+  double border_mm = 0;      // of mask and brain
+  bool all_volumes = false;  // of a 4-D scan in `brain`, with the one mask
+
+  // What mask, brain and distance depend on beside the labels.
+  std::map<std::string, std::string> mask_options() const;
   size_t qc_scans = 0;   // of the page that a picture is made for; 0: none
   OverlayStyle overlay;  // of pictures
 };

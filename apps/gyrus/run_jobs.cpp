@@ -140,6 +140,7 @@ BatchOptions batch_options(const SegmentArguments& arguments, size_t scans, bool
   batch.claim = many;
   batch.tell_all = !arguments.qc.empty() || !arguments.table.empty();
   batch.outputs.border_mm = arguments.border;
+  batch.outputs.all_volumes = arguments.all_volumes;
   batch.outputs.qc_scans = arguments.qc.empty() ? 0 : scans;
   batch.outputs.overlay.contours = arguments.contours;
   batch.outputs.overlay.opacity = arguments.opacity >= 0 ? arguments.opacity : arguments.contours ? 0 : 0.5;

@@ -16,13 +16,15 @@ struct SegmentArguments {
   std::string list, out_dir, model = kDefaultModel;
   std::string name = "{stem}";                                                        // of results in out_dir
   std::string output, mask, brain, probabilities, report, picture, qc, table, trace;  // files of a single scan, of all
-  std::vector<std::string> outputs;                                                   // kinds, for --out-dir
+  std::string distance, aseg;
+  std::vector<std::string> outputs;  // kinds, for --out-dir
   std::string normalize, components, space = "native";
   std::vector<std::string> devices, channels;
   double border = 0, islands = 0, opacity = -1;
   int64_t volume = -1;
   int jobs = 0;
   bool no_conform = false, fill_holes = false, allow_empty = false, nan_check = false, tables = false, again = false;
+  bool all_volumes = false;
   bool contours = false, dry_run = false, require_gpu = false;
   bool profile = false, quiet = false, json = false;
   DeviceArguments device;

@@ -301,6 +301,8 @@ Spread spread_of(const std::vector<float>& values, const Volume& volume, const A
 // shoulders), so that its top is in.
 Affine placed(const std::vector<float>& values, const Volume& volume, const ConformOptions& options,
               std::vector<std::string>& notices) {
+  if (!is_usable(volume.affine))
+    fail(ErrorCode::InvalidInput, volume.name, "its header puts all voxels in one plane: the affine is singular");
   const Affine affine = conformed_affine(middle_of(volume), options);
   const Affine in_to_out = compose(inverse(affine), volume.affine);
   if (corners_inside(volume, in_to_out, options.size)) return affine;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <new>
 
 #include "core/error.h"
 #include "core/hash.h"
@@ -65,7 +66,7 @@ bool is_stream(const std::string& path) {
 
 }  // namespace
 
-Volume read_volume(const std::string& path, const ReadOptions& options) {
+Volume read_volume(const std::string& path, const ReadOptions& options) try {
   const std::vector<std::vector<std::byte>> parts = read_files(path, options.cancel);
   if (options.source) *options.source = facts_of(parts);
   ReadOptions limited = options;
@@ -73,6 +74,8 @@ Volume read_volume(const std::string& path, const ReadOptions& options) {
     limited.max_bytes = std::min<uint64_t>(options.max_bytes, std::strtoull(mib.c_str(), nullptr, 10) << 20);
   if (parts.size() == 2) return read_volume_pair(parts[0], parts[1], path, limited);
   return read_volume(parts[0], path == "-" ? "standard input" : path, limited);
+} catch (const std::bad_alloc&) {
+  fail(ErrorCode::OverLimits, path, "needs more memory than this machine has left");
 }
 
 SourceFile source_file(const std::string& path) { return facts_of(read_files(path, nullptr)); }

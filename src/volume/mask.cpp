@@ -182,6 +182,14 @@ Volume make_mask(const Volume& labels, double border_mm) {
   return mask;
 }
 
+Volume signed_distance(const Volume& mask) {
+  Volume out = like(mask, VoxelType::F32);
+  const std::vector<float> outside = squared_distances(mask, true), inside = squared_distances(mask, false);
+  for (size_t i = 0; i < outside.size(); ++i)
+    out.as<float>()[i] = outside[i] > 0 ? std::sqrt(outside[i]) : -std::sqrt(inside[i]);
+  return out;
+}
+
 Volume apply_mask(const Volume& scan, const Volume& mask) {
   check_same_extents(scan, mask);
   if (mask.type != VoxelType::U8) fail(ErrorCode::InvalidInput, mask.name, "a mask is uint8");

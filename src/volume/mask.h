@@ -13,6 +13,10 @@ Volume make_mask(const Volume& labels, double border_mm = 0);
 // element of a scaled type: then it becomes float32.
 Volume apply_mask(const Volume& scan, const Volume& mask);
 
+// Distance in mm from every voxel to the mask's border, between voxel centres: to the nearest voxel of the mask outside
+// of it, minus that to the nearest voxel outside of it within; F32 on the same grid.
+Volume signed_distance(const Volume& mask);
+
 // Squared distance in mm from every voxel to the nearest voxel where `mask` is `target`; 1e30 where there is none.
 std::vector<float> squared_distances(const Volume& mask, bool target);
 

@@ -469,6 +469,24 @@ Volume decode_nifti(const NiftiHeader& header, std::span<const std::byte> bytes,
   return volume;
 }
 
+std::vector<std::byte> with_nifti_comment(const NiftiHeader& header, std::span<const std::byte> file,
+                                          const std::string& description, const std::string& comment) {
+  const size_t start = header.version == 1 ? kHeader1Bytes : kHeader2Bytes;
+  const size_t offset = start + 4 + extension_bytes(comment);
+  const std::span<const std::byte> voxels = file.subspan(static_cast<size_t>(header.voxel_offset));
+  std::vector<std::byte> out(offset + voxels.size());
+  std::memcpy(out.data(), file.data(), start);
+  write_extension(out.data(), start, comment);
+  std::memset(out.data() + (header.version == 1 ? 148 : 240), 0, 80);
+  store_text(out.data(), header.version == 1 ? 148 : 240, 80, description);
+  if (header.version == 1)
+    store(out.data(), 108, static_cast<float>(offset));
+  else
+    store(out.data(), 168, static_cast<int64_t>(offset));
+  std::memcpy(out.data() + offset, voxels.data(), voxels.size());
+  return out;
+}
+
 std::vector<std::byte> encode_nifti(const Volume& volume, int intent_code) {
   if (host_is_big_endian()) fail(ErrorCode::Unsupported, "nifti", "writing from a big-endian machine");
   const bool large = std::any_of(volume.dims.begin(), volume.dims.end(), [](int64_t n) { return n > 32767; });

@@ -42,6 +42,9 @@ Volume decode_nifti(const NiftiHeader& header, std::span<const std::byte> bytes,
                     const std::string& name);
 // The plain text (extension code 6) between header and voxels of a single file; empty where there is none.
 std::string nifti_comment(const NiftiHeader& header, std::span<const std::byte> bytes);
+// A single little-endian file with another description and comment; its other extensions go, all else stays.
+std::vector<std::byte> with_nifti_comment(const NiftiHeader& header, std::span<const std::byte> file,
+                                          const std::string& description, const std::string& comment);
 // The whole file, little-endian: NIfTI-1, or NIfTI-2 where an extent passes 32767. The volume's comment becomes an
 // extension.
 std::vector<std::byte> encode_nifti(const Volume& volume, int intent_code = 0);

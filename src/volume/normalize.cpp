@@ -279,8 +279,9 @@ Normalization normalization_of(const Volume& volume, const NormalizeOptions& opt
   if (options.kind == NormalizeKind::Quantile) {
     ends = value_quantiles(volume, options.low, options.high);
     if (!(ends.low < ends.high))
-      fail(ErrorCode::InvalidInput, {Hint::MinMaxNormalize}, volume.name, "has the value ", ends.low,
-           " at both quantiles ", options.low, " and ", options.high, ": nearly all voxels are the same");
+      fail(ErrorCode::InvalidInput, {Hint::OtherModel}, volume.name, "has the value ", ends.low, " at both quantiles ",
+           options.low, " and ", options.high, ": what was scanned fills less than ", 100 * (1 - options.high),
+           " % of the volume, too little to normalise as this model was trained");
     out.clamp_low = 0;
     out.clamp_high = 1;
   }

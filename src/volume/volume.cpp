@@ -82,7 +82,7 @@ template <class T>
 int64_t zero_nonfinite_in(T* data, int64_t count) {
   int64_t found = 0;
   for (int64_t i = 0; i < count; ++i) {
-    if (std::isfinite(data[i])) continue;
+    if (std::abs(data[i]) <= std::numeric_limits<float>::max()) continue;  // what is computed in
     data[i] = 0;
     ++found;
   }
@@ -193,13 +193,14 @@ int64_t zero_nonfinite(Volume& volume) {
 }
 
 void take_nonfinite_as_zero(Volume& volume) {
+  const char* what = volume.type == VoxelType::F64 ? "NaN, infinite or too large for 32 bits" : "NaN or infinite";
   const int64_t odd = zero_nonfinite(volume);
   if (odd == 0) return;
   if (odd == volume.voxels())
     fail(ErrorCode::InvalidInput, volume.name,
          "holds nothing but NaN or infinite values: check that this is the right file");
   volume.notices.push_back(
-      cat(odd, " of ", volume.voxels(), " voxels are NaN or infinite; they are taken as 0, as outside of the head"));
+      cat(odd, " of ", volume.voxels(), " voxels are ", what, "; they are taken as 0, as outside of the head"));
 }
 
 }  // namespace gyrus

@@ -110,7 +110,7 @@ TEST(Normalize, RefusesVolumesWithoutContrastOrWithNaN) {
   }
   Volume sparse({10, 10, 10}, VoxelType::U8);
   sparse.as<uint8_t>()[5] = 9;
-  expect_error(ErrorCode::InvalidInput, "nearly all voxels", [&] { normalization_of(sparse, quantiles); });
+  expect_error(ErrorCode::InvalidInput, "fills less than 2 %", [&] { normalization_of(sparse, quantiles); });
 }
 
 TEST(Normalize, WaysOfTrainedNetworks) {
