@@ -93,7 +93,8 @@ Volume read_volume(std::span<const std::byte> bytes, const std::string& name, co
   if (is_nifti_header(bytes)) {
     const NiftiHeader header = parse_nifti_header(bytes, name);
     if (header.kind != NiftiKind::Single)
-      fail(ErrorCode::InvalidInput, name, "is the header of a pair; its voxels are in the .img file beside it");
+      fail(ErrorCode::InvalidInput, name,
+           "is the header of a pair; its voxels are in the .img file beside it: make one .nii file of both");
     return decode_pair(header, bytes, name, options);
   }
   std::string notice;

@@ -363,6 +363,7 @@ export class App {
     this.refreshCpu(onCpu);
     byId("cancel").hidden = !this.busy;
     byId("viewer").classList.toggle("empty", !this.scan);
+    byId("controls").classList.toggle("has-scan", this.scan !== null && !this.result);
     byId("results").hidden = !this.result;
     byId<HTMLInputElement>("opacity").disabled = !this.result;
     byId("run-section").setAttribute("aria-busy", String(this.busy));

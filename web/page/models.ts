@@ -12,8 +12,8 @@ export async function siteModels(): Promise<SiteModel[]> {
   const models = await readList();
   const group = byId("site-models");
   for (const model of models) {
-    const size = `${model.classes} classes, ${bytesText(model.bytes)}`;
-    const option = element("option", `${model.title || model.name} (${size})`);
+    const option = element("option", model.title || model.name);
+    option.title = `${model.classes} classes, ${bytesText(model.bytes)}`;
     option.value = `site:${model.name}`;
     group.append(option);
   }

@@ -29,6 +29,7 @@ function rows(facts: Facts): [string, string][] {
   if (result && model && model.weightsSha256 !== result.model.weightsSha256) out.push(["Chosen", described(model)]);
   const shown = result?.model ?? model; // a result is of the model that made it, whatever is chosen now
   if (shown) out.push(["Model", described(shown)]);
+  if (shown?.citation) out.push(["Cite", shown.citation]);
   if (!result && model) out.push(["Intensities", model.normalize]);
   if (result) {
     const { plan, provenance: { options, ...made }, seconds } = result;

@@ -29,11 +29,7 @@ export async function gunzip(
 ): Promise<Uint8Array<ArrayBuffer>> {
   let size = 0;
   const damaged = () =>
-    new GyrusError(
-      "io",
-      `[${name}] the gzip data are damaged or cut off (${size} good bytes before); ` +
-        "get the file again or check it with gzip -t",
-    );
+    new GyrusError("io", `[${name}] the gzip data are damaged or cut off; get the file again`);
   if (bytes.length < MIN_MEMBER) throw damaged();
   // The trailer holds the size (modulo 2³²): room for all of it at once, where it can be true.
   const promised = new DataView(bytes.buffer, bytes.byteOffset + bytes.length - 4, 4).getUint32(0, true);

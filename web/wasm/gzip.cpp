@@ -17,9 +17,8 @@ constexpr size_t kFixedHeader = 10;  // bytes
 constexpr size_t kTrailer = 8;       // bytes: CRC and size
 enum Flag : uint8_t { kHeaderCrc = 2, kExtra = 4, kName = 8, kComment = 16 };
 
-[[noreturn]] void fail_damaged(const std::string& name, size_t good) {
-  fail(ErrorCode::Io, name, "the gzip data are damaged or cut off (", good,
-       " good bytes before); get the file again or check it with gzip -t");
+[[noreturn]] void fail_damaged(const std::string& name) {
+  fail(ErrorCode::Io, name, "the gzip data are damaged or cut off; get the file again");
 }
 
 uint8_t byte_at(Bytes bytes, size_t at) { return at < bytes.size() ? static_cast<uint8_t>(bytes[at]) : 0; }
@@ -57,15 +56,15 @@ uint32_t crc_of(Bytes bytes) {
   return ~crc;
 }
 
-Inflated inflate_member(Bytes member, uint64_t most, const std::string& name, size_t good) {
+Inflated inflate_member(Bytes member, uint64_t most, const std::string& name) {
   const size_t header = header_size(member);
-  if (header >= member.size()) fail_damaged(name, good);
+  if (header >= member.size()) fail_damaged(name);
   try {
     Inflated out = inflate_start(member.subspan(header), most, name);
     out.used += header;
     return out;
   } catch (const Error&) {
-    fail_damaged(name, good);
+    fail_damaged(name);
   }
 }
 
@@ -79,7 +78,7 @@ bool is_gzip(std::span<const std::byte> bytes) {
 }
 
 std::vector<std::byte> gunzip_head(std::span<const std::byte> bytes, size_t count, const std::string& name) {
-  std::vector<std::byte> out = inflate_member(bytes, count, name, 0).bytes;
+  std::vector<std::byte> out = inflate_member(bytes, count, name).bytes;
   out.resize(count);
   return out;
 }
@@ -87,13 +86,13 @@ std::vector<std::byte> gunzip_head(std::span<const std::byte> bytes, size_t coun
 std::vector<std::byte> gunzip(std::span<const std::byte> bytes, uint64_t limit, const std::string& name) {
   std::vector<std::byte> out;
   do {
-    Inflated member = inflate_member(bytes, limit - out.size(), name, out.size());
+    Inflated member = inflate_member(bytes, limit - out.size(), name);
     if (!member.complete)
       fail(ErrorCode::Io, name, "inflates to more than the ", limit, " bytes that its header promises; refused");
     const bool is_whole = member.used + kTrailer <= bytes.size() &&
                           u32_at(bytes, member.used) == crc_of(member.bytes) &&
                           u32_at(bytes, member.used + 4) == static_cast<uint32_t>(member.bytes.size());
-    if (!is_whole) fail_damaged(name, out.size());
+    if (!is_whole) fail_damaged(name);
     bytes = bytes.subspan(member.used + kTrailer);
     if (out.empty())
       out = std::move(member.bytes);
