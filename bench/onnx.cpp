@@ -1,5 +1,5 @@
-// ONNX models with a test_data_set_0 beside them: the time of a run from host memory to host memory, least of a few, and
-// the largest difference from the stored outputs relative to their largest value. A line of JSON for each.
+// ONNX models with a test_data_set_0 beside them: the time of a run from host memory to host memory, least of a few,
+// and the largest difference from the stored outputs relative to their largest value. A line of JSON for each.
 //   onnx [--repeats N] FOLDER…
 #include <chrono>
 #include <cmath>
