@@ -19,9 +19,10 @@
 namespace gyrus::bench {
 
 struct Arguments {
-  std::string json;    // file to write
-  bool quick = false;  // fewer and smaller cases
-  std::string only;    // ops whose name contains it
+  std::string json;             // file to write
+  bool quick = false;           // fewer and smaller cases
+  std::string only;             // ops whose name contains it
+  bool default_limits = false;  // those of WebGPU instead of the adapter's
 };
 
 inline Arguments parse(int argc, char** argv, const char* usage) {
@@ -34,19 +35,21 @@ inline Arguments parse(int argc, char** argv, const char* usage) {
       a.only = argv[++i];
     else if (word == "--quick")
       a.quick = true;
+    else if (word == "--default-limits")
+      a.default_limits = true;
     else
       fail(ErrorCode::InvalidInput, "bench", "usage: ", usage);
   }
   return a;
 }
 
-// The best adapter with all its limits and features.
-inline Device open_best() {
+// The best adapter with all its features, and its limits unless others are given.
+inline Device open_best(const Limits* limits = nullptr) {
   const AdapterInfo adapter = choose_adapter("");
   if (!adapter.features.timestamp_query)
     fail(ErrorCode::Device, adapter.name, "has no timestamps, which these benchmarks need");
   DeviceOptions options;
-  options.limits = adapter.limits;
+  options.limits = limits ? *limits : adapter.limits;
   options.features = adapter.features;
   return open_device(options);
 }

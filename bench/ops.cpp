@@ -1,11 +1,12 @@
 // Ops one by one on the adapter at hand: time, GFLOP/s, GB/s, and their share of what two kernels of this program, one
 // of fused multiply-adds and one that copies, reach on the same device.
-//   ops [--quick] [--only WORD] [--json FILE]
+//   ops [--quick] [--only WORD] [--default-limits] [--json FILE]
 // Rates count the work of the definition: a convolution that saves multiplications can pass the peak. Bytes are the
 // least traffic: every operand once.
 #include <functional>
 
 #include "common.h"
+#include "gyrus/nn.h"
 #include "passes/passes.h"
 
 using namespace gyrus;
@@ -13,7 +14,7 @@ using namespace gyrus::bench;
 
 namespace {
 
-constexpr const char* kUsage = "ops [--quick] [--only WORD] [--json FILE]";
+constexpr const char* kUsage = "ops [--quick] [--only WORD] [--default-limits] [--json FILE]";
 constexpr int kRepeats = 5;
 
 struct Rates {
@@ -43,6 +44,17 @@ Rates measure(WarmUp& warm_up, Executor& executor, const std::map<std::string, T
   return best;
 }
 
+// The least time from the first kernel to the last.
+double whole_ms(WarmUp& warm_up, Executor& executor, const std::map<std::string, Tensor>& inputs) {
+  double best = 0;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    warm_up.run();
+    const double ms = executor.run(inputs).profile.gpu_seconds * 1e3;
+    if (best == 0 || ms < best) best = ms;
+  }
+  return best;
+}
+
 Plan copy_plan(bool software) {
   const uint64_t bytes = uint64_t{software ? 16u : 128u} << 20;
   PlanKernel kernel;
@@ -61,6 +73,7 @@ Plan copy_plan(bool software) {
 struct Case {
   std::string op, name;
   std::function<Graph()> build;
+  bool whole = false;  // a network: timed from its first kernel to its last
 };
 
 constexpr const char* kSpread = "spread";  // makes the channels that the op under test reads
@@ -142,6 +155,21 @@ void add_matmul(std::vector<Case>& cases, int64_t size) {
                    }});
 }
 
+// The layers of a transformer's block over 512 tokens.
+void add_linear(std::vector<Case>& cases, int64_t rows, int64_t width) {
+  const auto add = [&](int64_t in, int64_t out) {
+    cases.push_back({"linear", cat(rows, " x ", in, " to ", out), [=] {
+                       return plain({rows, in}, [=](Graph& g, ValueId x) {
+                         return g.add("matmul", {x, constant(g, {in, out}, "w"), constant(g, {out}, "b")});
+                       });
+                     }});
+  };
+  add(width, width);
+  add(width, 3 * width);
+  add(width, 4 * width);
+  add(4 * width, width);
+}
+
 // Rows as transformers have them.
 void add_rows(std::vector<Case>& cases, int64_t rows, int64_t extent) {
   for (const std::string op : {"softmax", "log_softmax", "layer_norm", "rms_norm"})
@@ -160,6 +188,29 @@ void add_attention(std::vector<Case>& cases, int64_t heads, int64_t length, int6
                      }});
 }
 
+// An encoder of `layers` blocks, normalised first, with heads of 64.
+Graph encoder(int64_t layers, int64_t tokens, int64_t width) {
+  Graph graph;
+  const int64_t heads = width / 64;
+  const auto linear_of = [&](Value x, int64_t out, const std::string& name) {
+    const int64_t in = x.shape().back();
+    return linear(x, Value(graph, constant(graph, {out, in}, name + ".w")),
+                  Value(graph, constant(graph, {out}, name + ".b")));
+  };
+  const auto split_heads = [&](Value part) { return transpose(reshape(part, {1, tokens, heads, 64}), {0, 2, 1, 3}); };
+  Value x = graph.input("x", DType::F32, {1, tokens, width});
+  for (int64_t i = 0; i < layers; ++i) {
+    const std::string name = cat("layer", i);
+    const std::vector<Value> qkv = split(linear_of(layer_norm(x), 3 * width, name + ".qkv"), {width, width, width}, -1);
+    const Value seen = attention(split_heads(qkv[0]), split_heads(qkv[1]), split_heads(qkv[2]));
+    const Value together = reshape(transpose(seen, {0, 2, 1, 3}), {1, tokens, width});
+    x = x + linear_of(together, width, name + ".out");
+    x = x + linear_of(gelu(linear_of(layer_norm(x), 4 * width, name + ".up")), width, name + ".down");
+  }
+  graph.output("y", x);
+  return graph;
+}
+
 Tensor ramp(const Shape& shape) {
   Tensor t(DType::F32, shape);
   for (int64_t i = 0; i < t.size(); ++i) t.as<float>()[i] = static_cast<float>(i % 101) * 0.01f;
@@ -170,7 +221,8 @@ Tensor ramp(const Shape& shape) {
 
 int main(int argc, char** argv) try {
   const Arguments a = parse(argc, argv, kUsage);
-  const Device device = open_best();
+  const Limits limits = a.default_limits ? default_limits() : choose_adapter("").limits;
+  const Device device = open_best(&limits);
   const bool software = is_software(device);
   const int64_t size = software ? 48 : a.quick ? 192 : 256;
   std::vector<Case> cases;
@@ -178,8 +230,12 @@ int main(int argc, char** argv) try {
   add_norm(cases, size);
   add_plain(cases, size);
   for (int64_t side : {int64_t{1024}, int64_t{4096}}) add_matmul(cases, software ? side / 8 : side);
+  add_linear(cases, software ? 64 : 512, software ? 96 : 768);
   add_rows(cases, software ? 256 : 8192, software ? 512 : 4096);
   add_attention(cases, software ? 2 : 16, software ? 256 : 4096, 64);
+  const int64_t tokens = software ? 32 : 512, width = software ? 128 : 768;
+  cases.push_back(
+      {"encoder", cat("12 layers, ", tokens, " x ", width), [=] { return encoder(12, tokens, width); }, true});
   WarmUp warm_up(device);
   Executor fma(device, fma_plan(software));
   Executor copy(device, copy_plan(software));
@@ -196,8 +252,9 @@ int main(int argc, char** argv) try {
     if (!a.only.empty() && c.op.find(a.only) == std::string::npos) continue;
     const Graph graph = optimize(c.build(), Precision::F32);
     const Shape shape = graph.type(graph.inputs()[0].value).shape;
-    Executor executor(device, make_plan(graph, device.adapter().limits, plan_options(device)));
-    const Rates r = measure(warm_up, executor, {{"x", ramp(shape)}}, {kSpread, kGather});
+    Executor executor(device, make_plan(graph, limits, plan_options(device)));
+    Rates r = measure(warm_up, executor, {{"x", ramp(shape)}}, {kSpread, kGather});
+    if (c.whole) r.ms = whole_ms(warm_up, executor, {{"x", ramp(shape)}});
     std::printf("%-16s %-24s %10.3f %10.1f %7.1f %10.1f %7.1f\n", c.op.c_str(), c.name.c_str(), r.ms, r.gflops(),
                 100 * r.gflops() / peak_flops, r.gbytes(), 100 * r.gbytes() / peak_bytes);
     std::fflush(stdout);

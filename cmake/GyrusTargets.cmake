@@ -10,6 +10,8 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
   target_compile_options(gyrus_options INTERFACE -Wno-dangling-reference)
 endif()
+# For what computes little itself, tests and commands: they take as long to compile as all the rest.
+set(GYRUS_QUICK_COMPILE $<$<CONFIG:Release>:-O1>)
 # Results must not depend on how the compiler regroups floating-point sums.
 target_compile_options(gyrus_options INTERFACE -ffp-contract=off)
 if(GYRUS_SANITIZE)
@@ -64,6 +66,7 @@ function(gyrus_test label name)
   endif()
   add_executable(${program} ${sources})
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_options(${program} PRIVATE ${GYRUS_QUICK_COMPILE})
   target_compile_definitions(${program} PRIVATE
     GYRUS_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GYRUS_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_link_libraries(${program} PRIVATE gyrus_options GTest::gtest GTest::gmock GTest::gtest_main)

@@ -42,6 +42,10 @@ if [ -f "$web/gyrus.js" ]; then
 else
   echo "bundle: web/dist is not built, so gyrus export and gyrus web will not work from this bundle; make web builds it" >&2
 fi
+# What others ask to be told of their libraries.
+cp "$(dirname "$0")/../LICENSE" "$(dirname "$0")/../CITATION.cff" "$out"
+ldd "${programs[@]}" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u | xargs "$(dirname "$0")/licences.sh" \
+  "$out/third-party-licences.txt" "$loader"
 # NVIDIA without a display: VK_ICD_FILENAMES may name this file; gyrus tries the same by itself.
 cat >"$out/nvidia_egl_icd.json" <<'JSON'
 {"file_format_version": "1.0.0", "ICD": {"library_path": "libEGL_nvidia.so.0", "api_version": "1.4.303"}}

@@ -1,19 +1,19 @@
 #!/bin/sh
-# fuzz.sh SECONDS [TARGET]: builds the fuzzers (preset "fuzz") and runs each, or only TARGET, for SECONDS over its seeds.
-# Inputs found on the way stay in a temporary folder; what crashes is copied to build/fuzz/crashes and the exit is not 0.
+# fuzz.sh SECONDS [TARGET]: builds the fuzzers (preset "asan", which they share with the sanitized tests) and runs each, or only TARGET, for SECONDS over its seeds.
+# Inputs found on the way stay in a temporary folder; what crashes is copied to build/asan/crashes and the exit is not 0.
 set -eu
 seconds=${1:?usage: fuzz.sh SECONDS [TARGET]}
 only=${2:-}
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
-cmake --preset fuzz >/dev/null
-cmake --build --preset fuzz --target "${only:+fuzz_}${only:-fuzzers}" -j "$(nproc)"
+cmake --preset asan >/dev/null
+cmake --build --preset asan --target "${only:+fuzz_}${only:-fuzzers}" -j "$(nproc)"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-crashes="$root/build/fuzz/crashes"
+crashes="$root/build/asan/crashes"
 failed=0
-for program in build/fuzz/tests/fuzz/fuzz_*; do
+for program in build/asan/tests/fuzz/fuzz_*; do
   [ -x "$program" ] && [ -f "$program" ] || continue
   name=${program##*/fuzz_}
   [ -z "$only" ] || [ "$only" = "$name" ] || continue

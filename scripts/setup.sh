@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 # what the build needs | what the tests need on top
 packages=(build-essential cmake ninja-build pkg-config git ca-certificates nodejs npm
-  nlohmann-json3-dev libcli11-dev libdeflate-dev zlib1g-dev libpng-dev libcpp-httplib-dev libvulkan1 libcurl4
+  nlohmann-json3-dev libcli11-dev libdeflate-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libcpp-httplib-dev libvulkan1 libcurl4
   libgtest-dev libgmock-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
   python3)
 vulkan_driver=mesa-vulkan-drivers

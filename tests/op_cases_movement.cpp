@@ -105,6 +105,15 @@ void add_expand(std::vector<OpCase>& cases) {
   add_one(cases, "u8", "expand", {1, 7}, {{"shape", Ints{3, 7}}}, DType::U8);
 }
 
+void add_strided(std::vector<OpCase>& cases) {
+  add_one(cases, "turned", "strided", {4, 6}, {{"shape", Ints{6, 4}}, {"strides", Ints{1, 6}}, {"offset", int64_t{0}}});
+  add_one(cases, "offset", "strided", {5, 6}, {{"shape", Ints{6, 4}}, {"strides", Ints{1, 6}}, {"offset", int64_t{6}}});
+  add_one(cases, "steps", "strided", {5, 12}, {{"shape", Ints{2, 3, 5}}, {"strides", Ints{2, 4, 12}}});
+  add_one(cases, "backwards", "strided", {30},
+          {{"shape", Ints{3, 4}}, {"strides", Ints{-7, 1}}, {"offset", int64_t{20}}});
+  add_one(cases, "repeated", "strided", {9}, {{"shape", Ints{4, 7}}, {"strides", Ints{0, 1}}, {"offset", int64_t{2}}});
+}
+
 void add_repack(std::vector<OpCase>& cases) {
   for (const auto& [name, shape] :
        std::initializer_list<std::pair<std::string, Shape>>{{"repack_c1", {1, 1, 3, 4, 5}},
@@ -125,6 +134,7 @@ void add_movement_cases(std::vector<OpCase>& cases) {
   add_concat(cases);
   add_pad(cases);
   add_expand(cases);
+  add_strided(cases);
   add_repack(cases);
 }
 

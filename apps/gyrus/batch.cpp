@@ -139,7 +139,7 @@ class Batch {
     result.state = JobState::Skipped;
     result.completed = missing.files(manifest_.labels);
     if (!result.completed.empty() || options_.tell_all) {
-      const Segmentation item = read_before(job, pipeline_options_);
+      const Segmentation item = read_before(job, pipeline_options_, manifest_);
       result.qc = write_outputs(item, missing, options_.outputs, manifest_, pipeline_options_.space, made);
     }
     report(i, std::move(result));
@@ -180,7 +180,7 @@ class Batch {
     run.progress = [&](double fraction, const std::string& label) {
       const std::lock_guard lock(mutex_);
       if (!started_ && options_.started && pipeline.session())
-        options_.started(pipeline.session()->adapter(), pipeline.session()->plan().flops());
+        options_.started(pipeline.session()->adapter(), pipeline.session()->flops());
       started_ = true;
       show(fraction, label);
       return true;

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "volume/conform.h"
 #include "volume/io.h"
 
 namespace gyrus::cli {
@@ -51,7 +50,7 @@ Provenance check_before(const Job& job, const Provenance& wanted, double border_
   return made;
 }
 
-Segmentation read_before(const Job& job, const PipelineOptions& options) {
+Segmentation read_before(const Job& job, const PipelineOptions& options, const Manifest& manifest) {
   Segmentation item;
   item.path = job.scan;
   ReadOptions read;
@@ -59,8 +58,7 @@ Segmentation read_before(const Job& job, const PipelineOptions& options) {
   item.scan = read_volume(job.scan, read);
   take_nonfinite_as_zero(item.scan);
   item.notices = item.scan.notices;
-  if (options.conform && options.space == Space::Conformed && !is_conformed(item.scan))
-    item.conformed = conform(item.scan).volume;
+  if (options.conform && options.space == Space::Conformed) item.conformed = network_volume(item.scan, manifest);
   item.labels = read_volume(job.outputs.labels);
   return item;
 }

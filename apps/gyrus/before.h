@@ -13,6 +13,6 @@ void check_comparable(const Job& job);
 Provenance check_before(const Job& job, const Provenance& wanted, double border_mm);
 
 // The scan with the labels that are there, as if it had been segmented now.
-Segmentation read_before(const Job& job, const PipelineOptions& options);
+Segmentation read_before(const Job& job, const PipelineOptions& options, const Manifest& manifest);
 
 }  // namespace gyrus::cli

@@ -57,6 +57,9 @@ void run(BidsArguments& arguments) {
   const auto scans = choose_bids_scans(found, arguments.filter, arguments.dataset);
   const DescribedModel model = ready_model(segment.model, segment.quiet);
   const Manifest& manifest = model.manifest;
+  if (manifest.channels.size() > 1)
+    fail(ErrorCode::Unsupported, manifest.name, "looks at ", manifest.channels.size(),
+         " scans of a subject, which gyrus bids cannot choose; say gyrus segment --channel");
   segment.out_dir = arguments.output;
   const BidsLayout layout{arguments.dataset,
                           arguments.output,

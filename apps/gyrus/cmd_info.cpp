@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "engine/model_store.h"
+#include "import/onnx_volume.h"
 #include "info.h"
 
 namespace gyrus::cli {
@@ -18,6 +19,11 @@ struct Cost {
 };
 
 Cost cost_of(const Model& model, const Manifest& manifest, const Shape& size) {
+  if (model.onnx) {
+    const Compiled f32 = compile(model, size, {}, default_target(), PrecisionChoice::F32);
+    const Compiled f16 = compile(model, size, {}, default_target(), PrecisionChoice::F16);
+    return {f32.flops(), f32.peak_bytes(), f16.peak_bytes()};
+  }
   NetworkOptions network;
   network.input = DType::U8;
   network.clamp = manifest.normalize.kind != NormalizeKind::None;
@@ -55,8 +61,25 @@ std::string colour_text(const Rgb& colour) {
 
 const char* components_text(const Manifest& manifest) { return manifest.largest_component ? "largest" : "keep"; }
 
-void print_manifest(const Manifest& manifest) {
+// What only manifests of ONNX models say.
+void print_onnx(const OnnxVolumes& onnx, const Manifest& manifest) {
+  for (const ScanChannel& channel : manifest.channels)
+    line("channel", cat(channel.name.empty() ? "any" : channel.name, ", ", normalize_text(channel.normalize)));
+  const GridOptions& grid = manifest.grid;
+  const bool own = grid.spacing[0] > 0;
+  line("grid", manifest.conform
+                   ? "256³ voxels of 1 mm"
+                   : cat(grid.orientation.empty() ? "as the scan" : grid.orientation,
+                         own ? cat(", ", grid.spacing[0], " x ", grid.spacing[1], " x ", grid.spacing[2], " mm") : ""));
+  if (!onnx.patch.empty())
+    line("overlap", cat(onnx.overlap[0], ", ", onnx.overlap[1], ", ", onnx.overlap[2],
+                        onnx.blend == Blend::Constant ? "" : cat(", gaussian of ", onnx.sigma)));
+  line("scores", to_string(onnx.scores));
+}
+
+void print_manifest(const Model& model, const Manifest& manifest) {
   if (!manifest.description.empty()) line("description", manifest.description);
+  if (model.onnx) print_onnx(*model.onnx, manifest);
   line("components", components_text(manifest));
   line("fill holes", manifest.fill_holes ? "yes" : "no");
   line("licence", manifest.licence.empty() ? "not stated" : manifest.licence);
@@ -75,7 +98,10 @@ void print_text(const Model& model, const Manifest& manifest, const Shape& size,
                     " dimensions"));
   line("classes", cat(model.classes));
   line("parameters", cat(model.parameters));
-  line("receptive field", cat(model.receptive_field, " voxels"));
+  if (model.onnx)
+    line("patch", model.onnx->patch.empty() ? "the whole volume" : extents_text(model.onnx->patch) + " voxels");
+  else
+    line("receptive field", cat(model.receptive_field, " voxels"));
   line("normalisation", normalize_text(manifest.normalize));
   line("at", extents_text(size) + " voxels");
   line("  arithmetic", count_text(cost.flops) + "FLOP");
@@ -132,8 +158,8 @@ void print_info(const InfoArguments& arguments) {
   }
   print_text(model, manifest, size, cost);
   if (arguments.manifest)
-    print_manifest(manifest);
-  else
+    print_manifest(model, manifest);
+  else if (model.network)
     print_layers(model);
 }
 

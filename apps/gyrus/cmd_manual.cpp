@@ -15,8 +15,12 @@ constexpr Examples kExamples[] = {
     {"conform", "  gyrus conform scan.mgz conformed.nii.gz\n  gyrus conform bold.nii.gz first.nii.gz --volume 0"},
     {"run",
      "  gyrus run model.onnx --input x=x.npy --output-dir results\n  gyrus run model.onnx --shape x=1,3,224,224 "
-     "--stats"},
-    {"plan", "  gyrus plan mindgrab --size 256 --limits default\n  gyrus plan mindgrab --dump kernels -o plan.json"},
+     "--stats\n  gyrus run net.onnx --input image=photo.jpg --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225"},
+    {"verify",
+     "  gyrus verify mindgrab\n  gyrus verify model.onnx --shape x=1,3,224,224 --limits default --bundle report"},
+    {"plan",
+     "  gyrus plan mindgrab --size 256 --limits default\n  gyrus plan mindgrab --dump kernels -o plan.json\n  gyrus "
+     "plan model.onnx --shape x=1,3,224,224 --html plan.html --profile"},
     {"info", "  gyrus info mindgrab\n  gyrus info models/model18cls --size 128 --json"},
     {"devices", "  gyrus devices\n  gyrus devices --json"},
     {"tune", "  gyrus tune mindgrab --size 256"},

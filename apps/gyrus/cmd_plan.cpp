@@ -5,7 +5,14 @@
 #include "compile_arguments.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "engine/empty_ports.h"
+#include "gyrus/gyrus.h"
+#include "import/onnx_path.h"
+#include "network_inputs.h"
+#include "passes/passes.h"
 #include "plan/check.h"
+#include "plan_page.h"
+#include "runtime/executor.h"
 #include "volume/io.h"
 
 namespace gyrus::cli {
@@ -15,8 +22,20 @@ namespace fs = std::filesystem;
 
 struct PlanArguments {
   CompileArguments compile;
-  std::string dump, output;
-  bool quiet = false;
+  NetworkArguments network;  // of ONNX models
+  std::string dump, output, html;
+  bool quiet = false, profile = false;
+};
+
+// A network on its way to a plan.
+struct Looked {
+  std::string name;
+  CompileTarget target;
+  Precision precision;
+  Graph before, after;
+  Plan plan;
+  PlanTrace trace;
+  std::vector<std::pair<std::string, Graph>> passes;
 };
 
 void print_summary(const Plan& plan, const CompileTarget& target) {
@@ -87,22 +106,104 @@ void write_plan(const Plan& plan, const std::string& path) {
   write_file(path, to_json(plan));
 }
 
-void run(const PlanArguments& arguments) {
+// `before` and `precision` are set; the graph after every pass is kept for those who want to see it.
+void plan_it(Looked& looked) {
+  looked.passes.emplace_back("as imported", looked.before);
+  looked.after = optimize(looked.before, looked.precision, [&](const std::string& pass, const Graph& graph) {
+    looked.passes.emplace_back(pass, graph);
+  });
+  PlanOptions options = looked.target.tuning;
+  if (looked.target.kept)
+    if (const auto kept = looked.target.kept(looked.target, looked.after)) options.conv = *kept;
+  looked.plan = make_plan(looked.after, looked.target, options, &looked.trace);
+}
+
+Looked look_at_volumes(const PlanArguments& arguments) {
+  if (!arguments.network.shapes.empty() || !arguments.network.bound.empty())
+    fail(ErrorCode::InvalidInput, arguments.compile.model,
+         "takes volumes: --size says how large, not --shape or --bind");
   const CompileRequest request = read_request(arguments.compile);
-  const CompileTarget target = plan_target(arguments.compile.device);
-  const Compiled compiled = compile(request.model, request.size, request.network, target,
-                                    parse_precision(arguments.compile.device.precision));
-  check(compiled.plan, target.limits);
+  Looked looked;
+  looked.name = request.model.name;
+  looked.target = plan_target(arguments.compile.device);
+  Compiled compiled = compile(request.model, request.size, request.network, looked.target,
+                              parse_precision(arguments.compile.device.precision));
   if (!compiled.decision.notice.empty()) say(compiled.decision.notice);
-  if (!arguments.dump.empty()) dump_kernels(compiled.plan, arguments.dump);
-  if (!arguments.output.empty()) write_plan(compiled.plan, arguments.output);
-  print_summary(compiled.plan, target);
-  if (arguments.quiet) return;
-  std::printf("\ngraph before the passes\n%s\ngraph after the passes\n%s", print(compiled.before).c_str(),
-              print(compiled.after).c_str());
-  print_buffers(compiled.plan);
+  looked.precision = compiled.decision.plan.halves ? Precision::F16 : Precision::F32;
+  looked.target.limits = limits_for(compiled.decision.plan, looked.target.limits);
+  looked.before = std::move(compiled.before);
+  plan_it(looked);
+  return looked;
+}
+
+Looked look_at_onnx(const PlanArguments& arguments) {
+  NetworkArguments network = arguments.network;
+  network.model = arguments.compile.model;
+  network.quiet = true;
+  Looked looked;
+  const fs::path path = fs::path(network.model).lexically_normal();
+  looked.name = (path.filename() == "model.onnx" ? path.parent_path() : path).filename().string();
+  looked.target = plan_target(arguments.compile.device);
+  looked.precision = arguments.compile.device.precision == "f16" ? Precision::F16 : Precision::F32;
+  looked.before = without_empty_ports(load_network(network).graph);
+  plan_it(looked);
+  return looked;
+}
+
+Profile measure(const Looked& looked, const DeviceArguments& arguments) {
+  std::optional<Limits> limits;
+  const Device device = open(arguments, limits);
+  if (!device.features().timestamp_query)
+    fail(ErrorCode::Unsupported, "--profile", device.adapter().name, " does not tell how long kernels take");
+  std::map<std::string, Tensor> inputs = random_tensors(looked.after, 1);
+  Executor executor(device, looked.plan);
+  RunOptions options;
+  options.profile = true;
+  options.cancel = &interrupted();
+  executor.run(inputs, options);  // the first run is slower than those that count
+  return executor.run(inputs, options).profile;
+}
+
+void write_page(const PlanArguments& arguments, const Looked& looked, const Profile& profile) {
+  PlanPage page;
+  page.title = looked.name;
+  page.about = cat("gyrus ", version(), ", planned for ", looked.target.name);
+  page.facts = {{"precision", looked.plan.precision},
+                {"nodes", cat(looked.before.nodes().size(), " → ", looked.trace.graph.nodes().size())},
+                {"steps", cat(looked.plan.steps.size())},
+                {"kernels", cat(looked.plan.kernels.size())},
+                {"peak memory", bytes_text(looked.plan.peak_bytes())},
+                {"arithmetic", count_text(looked.plan.flops()) + "FLOP"},
+                {"traffic", count_text(looked.plan.bytes()) + "B"}};
+  if (profile.gpu_seconds > 0) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f ms", profile.gpu_seconds * 1e3);
+    page.facts.emplace_back("measured", text);
+  }
+  page.graphs = looked.passes;
+  page.plan = looked.plan;
+  page.trace = looked.trace;
+  page.profile = profile;
+  write_file(arguments.html, plan_page(page));
+}
+
+void run(const PlanArguments& arguments) {
+  const bool onnx = onnx::open_model(resolve_model(arguments.compile.model)).has_value();
+  const Looked looked = onnx ? look_at_onnx(arguments) : look_at_volumes(arguments);
+  check(looked.plan, looked.target.limits);
+  if (!arguments.dump.empty()) dump_kernels(looked.plan, arguments.dump);
+  if (!arguments.output.empty()) write_plan(looked.plan, arguments.output);
+  Profile profile;
+  if (arguments.profile) profile = measure(looked, arguments.compile.device);
+  if (!arguments.html.empty()) write_page(arguments, looked, profile);
+  print_summary(looked.plan, looked.target);
+  if (arguments.profile) std::fputs(profile_table(profile).c_str(), stderr);
+  if (arguments.quiet || !arguments.html.empty()) return;
+  std::printf("\ngraph before the passes\n%s\ngraph after the passes\n%s", print(looked.before).c_str(),
+              print(looked.after).c_str());
+  print_buffers(looked.plan);
   std::printf("\nsteps\n");
-  for (size_t i = 0; i < compiled.plan.steps.size(); ++i) print_step(compiled.plan, i, compiled.plan.steps[i]);
+  for (size_t i = 0; i < looked.plan.steps.size(); ++i) print_step(looked.plan, i, looked.plan.steps[i]);
 }
 
 }  // namespace
@@ -116,6 +217,12 @@ void add_plan(CLI::App& app) {
       ->add_option("-o,--output", arguments->output,
                    "Write the plan as JSON, and its weights to the .bin file beside it")
       ->type_name("FILE.json");
+  command
+      ->add_option("--html", arguments->html,
+                   "Write a page to look through: graphs after every pass, steps, kernels, memory, times")
+      ->type_name("FILE.html");
+  command->add_flag("--profile", arguments->profile, "Run the plan on random inputs and measure its kernels");
+  add_shape_options(*command, arguments->network);
   command->add_flag("-q,--quiet", arguments->quiet, "Print the summary only");
   command->callback([arguments] { run(*arguments); });
 }

@@ -111,6 +111,8 @@ std::vector<Job> make_jobs(const SegmentArguments& arguments) {
     if (scans.size() > 1) fail(ErrorCode::InvalidInput, "segment", "several scans need --out-dir");
     return {single_job(arguments, scans[0])};
   }
+  if (scans.size() > 1 && !arguments.channels.empty())
+    fail(ErrorCode::InvalidInput, "--channel", "is for one scan; name those of several subjects _0000, _0001 …");
   for (const std::string* one : {&arguments.output, &arguments.mask, &arguments.brain, &arguments.probabilities,
                                  &arguments.report, &arguments.picture})
     if (!one->empty())
@@ -201,6 +203,7 @@ PipelineOptions pipeline_options(const SegmentArguments& arguments) {
   PipelineOptions options;
   options.session = session_options(arguments.device);
   if (!arguments.normalize.empty()) options.normalize = parse_normalize(arguments.normalize);
+  options.channels = arguments.channels;
   options.conform = !arguments.no_conform;
   options.space = arguments.space == "native" ? Space::Native : Space::Conformed;
   options.frame = arguments.volume;
@@ -253,9 +256,11 @@ void add_run_options(CLI::App& command, SegmentArguments& arguments) {
 }  // namespace
 
 void add_common_segment_options(CLI::App& command, SegmentArguments& arguments) {
-  command.add_flag("--no-conform", arguments.no_conform, "Take the volume's grid as it is, not 256³ voxels of 1 mm");
+  command.add_flag("--no-conform", arguments.no_conform,
+                   "Take the volume's grid as it is, not the network's (256³, 1 mm)");
   command
-      .add_option("--space", arguments.space, "Grid of the results: the scan's own, or the conformed one (256³, 1 mm)")
+      .add_option("--space", arguments.space,
+                  "Grid of the results: the scan's own, or the network's (256³, 1 mm, for most)")
       ->check(CLI::IsMember({"native", "conformed"}))
       ->capture_default_str();
   command.add_option("--volume", arguments.volume, "Which volume of a 4-D file, from 0; the first if not given")
@@ -263,8 +268,8 @@ void add_common_segment_options(CLI::App& command, SegmentArguments& arguments) 
       ->type_name("K");
   command
       .add_option("--normalize", arguments.normalize,
-                  "How intensities come to [0, 1]; the model's own way if not given")
-      ->type_name("minmax|quantile[:lo,hi]|none");
+                  "How intensities are prepared, docs/models.md; the model's own way if not given")
+      ->type_name("minmax|quantile[:lo,hi]|none|…");
   command
       .add_option("--components", arguments.components,
                   "Keep all connected parts of a label, or the largest of each; the model's own way if not given")
@@ -284,6 +289,11 @@ void add_segment(CLI::App& app) {
                       "NIfTI or MGH files, or with --out-dir folders of them; - is standard input");
   command->add_option("-m,--model", arguments->model, "A model's folder, file or name (gyrus models lists the names)")
       ->capture_default_str();
+  command
+      ->add_option("--channel", arguments->channels,
+                   "A further scan of the subject, for a model that looks at several; once for each, in its order")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command
       ->add_option("-o,--output", arguments->output,
                    "Label map to write (.nii, .nii.gz, .mgh, .mgz); - is standard output, gzipped; "

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/error.h"
+
 namespace gyrus::cli {
 
 void add_compile_options(CLI::App& command, CompileArguments& arguments) {
@@ -21,6 +23,8 @@ CompileRequest read_request(const CompileArguments& arguments) {
   CompileRequest request;
   request.size = parse_size(arguments.size);
   DescribedModel described = open_model(arguments.model);
+  if (described.model.onnx)
+    fail(ErrorCode::Unsupported, described.model.name, "is an ONNX network; this command takes models of layers");
   request.model = std::move(described.model);
   request.manifest = std::move(described.manifest);
   request.normalize = arguments.normalize.empty() ? request.manifest.normalize : parse_normalize(arguments.normalize);

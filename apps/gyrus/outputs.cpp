@@ -158,7 +158,7 @@ QcEntry write_outputs(const Segmentation& item, const OutputPaths& paths, const 
   const Volume& scan = item.result_scan(space);
   QcEntry entry;
   entry.name = item.path;
-  entry.report = make_report(scan, item.labels, manifest.labels);
+  entry.report = make_report(scan, item.labels, manifest.labels, /*brain=*/manifest.conform);
   entry.report.scan = item.path;
   entry.report.provenance = by;
   entry.report.warnings.insert(entry.report.warnings.begin(), item.notices.begin(), item.notices.end());

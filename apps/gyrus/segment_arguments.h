@@ -18,7 +18,7 @@ struct SegmentArguments {
   std::string output, mask, brain, probabilities, report, picture, qc, table, trace;  // files of a single scan, of all
   std::vector<std::string> outputs;                                                   // kinds, for --out-dir
   std::string normalize, components, space = "native";
-  std::vector<std::string> devices;
+  std::vector<std::string> devices, channels;
   double border = 0, islands = 0, opacity = -1;
   int64_t volume = -1;
   int jobs = 0;

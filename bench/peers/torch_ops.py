@@ -19,6 +19,25 @@ def milliseconds(run):
     return min(times)
 
 
+class Block(torch.nn.Module):
+    """As the encoder of bench/ops.cpp: normalised first, heads of 64."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.heads = width // 64
+        self.norm1, self.norm2 = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        batch, tokens, width = x.shape
+        parts = self.qkv(self.norm1(x)).chunk(3, -1)
+        q, k, v = (part.view(batch, tokens, self.heads, 64).transpose(1, 2) for part in parts)
+        seen = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        x = x + self.out(seen.transpose(1, 2).reshape(batch, tokens, width))
+        return x + self.down(torch.nn.functional.gelu(self.up(self.norm2(x))))
+
+
 def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
@@ -35,9 +54,18 @@ def main():
         "attention causal 16 x 4096 x 64": lambda: attention(heads, heads, heads, is_causal=True),
         "matmul 4096^3": lambda: square @ square,
     }
+    for inner, outer in ((768, 768), (768, 2304), (768, 3072), (3072, 768)):
+        layer, given = torch.nn.Linear(inner, outer).cuda(), torch.randn(512, inner, device="cuda")
+        cases[f"linear 512 x {inner} to {outer}"] = lambda layer=layer, given=given: layer(given)
+    encoder = torch.nn.Sequential(*(Block(768) for _ in range(12))).cuda().eval()
+    compiled = torch.compile(encoder)
+    tokens = torch.randn(1, 512, 768, device="cuda")
+    cases["encoder 12 x 512 x 768, eager"] = lambda: encoder(tokens)
+    cases["encoder 12 x 512 x 768, compile"] = lambda: compiled(tokens)
     print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}")
-    for name, run in cases.items():
-        print(f"{name:34s} {milliseconds(run):9.3f} ms")
+    with torch.no_grad():
+        for name, run in cases.items():
+            print(f"{name:34s} {milliseconds(run):9.3f} ms", flush=True)
 
 
 if __name__ == "__main__":

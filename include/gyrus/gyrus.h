@@ -12,6 +12,7 @@
 #include "gyrus/ops.h"
 #include "gyrus/program.h"
 #include "gyrus/segmenter.h"
+#include "gyrus/verify.h"
 
 namespace gyrus {
 

@@ -43,12 +43,13 @@ struct Windows {
   bool ceil_mode = false;  // a last window that begins before the end of the map and its front padding counts
 };
 Value max_pool(Value x, const Windows& windows);  // padding is never the largest
+Value sum_pool(Value x, const Windows& windows);
 // The divisor counts the cells of a window inside the map, or with count_include_pad inside its padding too.
 Value avg_pool(Value x, const Windows& windows, bool count_include_pad = false);
 // Output i of an axis is made from input [floor(i in / out), ceil((i + 1) in / out)).
 Value adaptive_max_pool(Value x, const std::vector<int64_t>& size);
 Value adaptive_avg_pool(Value x, const std::vector<int64_t>& size);
-// [N,C,H,W] to [N, C kh kw, positions], and back with overlaps added.
+// [N,C,H,W] to [N, C kh kw, positions], and back with overlaps added; back also of one or three axes.
 Value im2col(Value x, const Windows& windows);
 Value fold(Value x, const std::vector<int64_t>& size, const Windows& windows);
 

@@ -6,6 +6,7 @@
 
 #include "engine/network.h"
 #include "engine/policy.h"
+#include "engine/windows.h"
 #include "gyrus/segmenter.h"
 #include "passes/passes.h"
 #include "plan/planner.h"
@@ -30,17 +31,28 @@ CompileTarget default_target();
 // "f32", "f16" or "auto"; throws InvalidInput on anything else.
 PrecisionChoice parse_precision(const std::string& text);
 
+// What runs where a network sees a part of the volume at a time (windows.h): the plan for each of these, then `finish`.
+struct Windowed {
+  Plan finish;
+  std::vector<Start> starts;
+};
+
 struct Compiled {
   Graph before;  // as imported, with the normalisation in front and the argmax behind
   Graph after;   // as planned
   Plan plan;
   Decision decision;  // which plan it is, and why
+  std::optional<Windowed> windowed{};
+
+  uint64_t peak_bytes() const;  // on the device, of all that is there at once
+  double flops() const;         // of all windows
 };
 
 // Called with the name of each pass and the graph that it made.
 using PassObserver = std::function<void(const std::string& pass, const Graph&)>;
 
-// The plan that choose_plan() decides for. Throws OverLimits when it surely needs more memory than the target has.
+// The plan that choose_plan() decides for. Of `network`, an ONNX model minds the output only. Throws OverLimits when it
+// surely needs more memory than the target has.
 Compiled compile(const Model& model, const Shape& spatial, const NetworkOptions& network, const CompileTarget& target,
                  PrecisionChoice precision, const PassObserver& observer = {});
 // This plan and no other.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "core/hash.h"
 #include "import/network.h"
+#include "import/onnx_volume.h"
 
 namespace gyrus {
 
@@ -16,7 +18,7 @@ const std::vector<KnownModel>& known_models() {
        true,
        2,
        146237,
-       "063f294ec922fc0fec2c0bb7bcb374a43c9f50a31a83d20e63e427dfbd942ffb",
+       "1a76ba1acdd33f8fafbe03390355a97618b003b4660e622f10a20d87052995e3",
        {
            {"model.json", 3980, "e321f27014eb05f187667873d5301be57f9aac4c5be427e68e9f484748d643fd"},
            {"model.pth", 595371, "31f1bda17b8d3eee17a54cf3f199899763a6615a049f05ab2a05f18eb98ec23a"},
@@ -28,7 +30,7 @@ const std::vector<KnownModel>& known_models() {
        false,
        3,
        5598,
-       "ed3c23b1f3531de693dece343a0cb45f89bd795ff63dd48ab59b460d4ade7aa7",
+       "c56481f2e1026b2c6f254b7cf0b3427188d28b493469a706ca65fff03a41d5e2",
        {
            {"model.json", 1616, "c013b89170e5d6a3bfcff7f4d4cd5aae1e28ceea6b529cb29e4a9b0ae9b2f972"},
            {"model.pth", 23928, "8b83b35b971305b9baeef9f927a5f0d4432c7beea60743f54e8d960031298ba3"},
@@ -41,7 +43,7 @@ const std::vector<KnownModel>& known_models() {
        false,
        3,
        23290,
-       "cd6bd6731132eb75994d7a315742da2a4be1d689abaed26454e09beae54d4844",
+       "e256e64efe5ee44c4ba2ca50f7ffe73e6e8d5d4089c31d018437202b08d2a2d2",
        {
            {"model.json", 9054, "09d1afa152a907a545ce814842613559fbfe2bfdaab0bc8708ea79cd3e17229c"},
            {"model.bin", 93160, "7f93edb82252cdc59e3faf3ae5a27622bc748d02db64df2cf429ad807891c261"},
@@ -53,7 +55,7 @@ const std::vector<KnownModel>& known_models() {
        false,
        18,
        96408,
-       "a0338cab3e28154805963415d6a2af57ced23e27afe31382dd7943477001a024",
+       "f2aa56f67373616e34bb351c0436ec12b6e5eefdd4048c405d4033c4ae648421",
        {
            {"model.json", 1642, "fe0f89503d9f412e6b79a8f55ea0cb074f7c3668e0344ab2e00efc2debec6f6e"},
            {"model.pth", 387240, "0798b61d58626010708284cab719f2674c817c789acb84e8eec5265a46e8fbbc"},
@@ -66,7 +68,7 @@ const std::vector<KnownModel>& known_models() {
        false,
        3,
        87183,
-       "89c7b2df3f63cf6cc0412850ef7bbbda6dfbc7bfe4c8975499fc7f8b9fdaea73",
+       "3032069c86b5936efeb651f7bb7ebb1fe621e6f60051d695a0b78a78c8a852ba",
        {
            {"model.json", 28897, "53932edad5330073bbac906049a31b84a2ca3d8c65d658feea848130004b984b"},
            {"model.bin", 348732, "aecc03e3db596bfffab0ea1143f0848dbf4da4e317e04ef202986c6888cd467f"},
@@ -79,7 +81,7 @@ const std::vector<KnownModel>& known_models() {
        false,
        104,
        86372,
-       "f9f46b6011d1ff00405de3b3641fb1736ef254092493d63d73f41944984b63b7",
+       "d58c8f6cbce938ff3c33f0653ae36e91bb19fffb3ddfb82911c5ec1b1bd915a5",
        {
            {"model.json", 1039, "aa8b23c241655dc3235f9603d5422368c76eb80e73e84adccb2dafdb882118b2"},
            {"model.pth", 346936, "09e80b88aac5069cf536114c9082a30e574c2ef12fbd396cd7c02e8ccb025622"},
@@ -92,7 +94,7 @@ const std::vector<KnownModel>& known_models() {
        false,
        18,
        196038,
-       "35c6f60a6d1fcfb2d5a2e52f011e78190031d38f73628418918f97d73b8ec357",
+       "2fc6b06d796ede537d5d03b5e0774cee336ad0aa7ad99486d9ebdd170b3a5530",
        {
            {"model.json", 28638, "d28521c0965e452c371314e4b5b4dcef7b19aa91241b17ef894ac24952139701"},
            {"model.bin", 784152, "7039651d91c4cee0b7b1ddfe93fe2f5cb9b71d99f5a126fdef407e2a36bb52d4"},
@@ -132,15 +134,42 @@ std::string name_behind(const std::string& text) {
   return text;
 }
 
+namespace {
+
+void add_text(Sha256& sum, const std::string& text) { sum.add(std::as_bytes(std::span(text.data(), text.size() + 1))); }
+
+// What a step computes: its op, the attributes that all formats give alike, and every tensor. Padding is left out,
+// since some formats give numbers and others a rule; names are, since every format has its own.
+void add_step(Sha256& sum, const NetworkStep& step) {
+  add_text(sum, step.op);
+  for (const char* name : {"stride", "dilation"})
+    if (step.attrs.has(name)) add_text(sum, cat(name, to_string(step.attrs.integers(name))));
+  if (step.attrs.has("groups")) add_text(sum, cat("groups", step.attrs.integer("groups")));
+  if (step.attrs.has("eps")) add_text(sum, cat("eps", step.attrs.number("eps")));
+  for (const NamedTensor& weight : step.weights) {
+    add_text(sum, to_string(weight.tensor->shape));
+    sum.add(weight.tensor->data);
+  }
+}
+
+}  // namespace
+
 std::string weights_sha256(const Model& model) {
   Sha256 sum;
+  if (model.onnx) {
+    const onnx::ModelFile& file = model.onnx->file;
+    sum.add(file.bytes);
+    for (const onnx::TensorProto& tensor : file.model.graph.initializers)
+      if (tensor.external) sum.add(to_tensor(tensor, file.path, file.external).data);
+    return sum.hex();
+  }
   for (const NetworkStep& step : model.network->steps())
-    for (const NamedTensor& weight : step.weights)
-      if (step.op == "conv") sum.add(weight.tensor->data);
+    if (step.op != "input" && step.op != "pad" && step.op != "softmax") add_step(sum, step);
   return sum.hex();
 }
 
 const KnownModel* recognise(const Model& model) {
+  if (!model.network) return nullptr;
   for (const KnownModel& known : known_models())
     if (known.parameters == model.parameters && known.weights == weights_sha256(model)) return &known;
   return nullptr;

@@ -38,8 +38,9 @@ std::string alias_of(const std::string& name);
 // The name that an alias stands for, with - or _; the text itself where it is none.
 std::string name_behind(const std::string& text);
 
-// SHA-256 over the weights and biases of all convolutions in the order of the network, f32 as imported: the same for
-// every file format and folder.
+// SHA-256 over every parameter (weights, biases, norms) in the order of the network, f32 as imported, with strides,
+// dilations, groups and epsilons: the same for every file format and folder. Of an ONNX model,
+// over the bytes of its file and of the tensors outside of it.
 std::string weights_sha256(const Model& model);
 
 // The known model that has exactly these weights; null for others.

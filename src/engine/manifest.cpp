@@ -1,16 +1,14 @@
 #include "engine/manifest.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/error.h"
 #include "engine/known_models.h"
+#include "engine/manifest_file.h"
+#include "volume/conform.h"
 
 namespace gyrus {
 namespace {
-
-using Json = nlohmann::json;
 
 std::string path_in(const Model& model, const std::string& name) {
   const bool has_slash = model.path.empty() || model.path.back() == '/';
@@ -41,55 +39,23 @@ LabelTable named_labels(const std::string& names, int64_t classes) {
   return table;
 }
 
-std::string text_of(const Json& root, const char* key, const std::string& file) {
-  const auto found = root.find(key);
-  if (found == root.end()) return {};
-  if (!found->is_string()) fail(ErrorCode::InvalidModel, file, "\"", key, "\" is no text");
-  return found->get<std::string>();
-}
-
-bool flag_of(const Json& root, const char* key, const std::string& file) {
-  const auto found = root.find(key);
-  if (found == root.end()) return false;
-  if (!found->is_boolean()) fail(ErrorCode::InvalidModel, file, "\"", key, "\" is neither true nor false");
-  return found->get<bool>();
-}
-
-void read_labels(const Json& labels, const std::string& file, LabelTable& table) {
-  if (!labels.is_array() || labels.size() != table.entries.size())
-    fail(ErrorCode::InvalidModel, file, "\"labels\" is no list of ", table.entries.size(),
-         " names, one for each class");
-  for (size_t i = 0; i < labels.size(); ++i) {
-    if (!labels[i].is_string()) fail(ErrorCode::InvalidModel, file, "label ", i, " is no text");
-    table.entries[i].name = labels[i].get<std::string>();
-  }
-}
-
 Manifest parse_manifest(const std::string& text, const std::string& file, Manifest manifest) {
-  const Json root = Json::parse(text, nullptr, false);
-  if (!root.is_object()) fail(ErrorCode::InvalidModel, file, "is no JSON object");
-  static constexpr const char* kKeys[] = {"title",      "description", "normalize", "labels",  "components",
-                                          "fill_holes", "allow_empty", "licence",   "citation"};
-  for (const auto& [key, value] : root.items())
-    if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys))
-      fail(ErrorCode::InvalidModel, file, "\"", key, "\" is no entry of a manifest; docs/models.md lists them");
-  manifest.title = text_of(root, "title", file);
-  manifest.description = text_of(root, "description", file);
-  manifest.licence = text_of(root, "licence", file);
-  manifest.citation = text_of(root, "citation", file);
-  const std::string normalize = text_of(root, "normalize", file);
+  const ManifestFile json(text, file);
+  json.check_keys(/*onnx=*/false);
+  json.read_common(manifest);
+  const std::string normalize = json.text("normalize");
   if (!normalize.empty()) manifest.normalize = parse_normalize(normalize);
-  const std::string components = text_of(root, "components", file);
-  if (!components.empty() && components != "keep" && components != "largest")
-    fail(ErrorCode::InvalidModel, file, "\"components\" is neither \"keep\" nor \"largest\"");
-  manifest.largest_component = components == "largest";
-  manifest.fill_holes = flag_of(root, "fill_holes", file);
-  manifest.allow_empty = flag_of(root, "allow_empty", file);
-  if (root.contains("labels")) read_labels(root["labels"], file, manifest.labels);
+  if (manifest.normalize.kind > NormalizeKind::Quantile)
+    json.refuse(cat("\"normalize\": \"", normalize, "\" is for ONNX models; here none, minmax and quantile are known"));
   return manifest;
 }
 
 }  // namespace
+
+LabelTable labels_of(const Model& model, const SideFiles& files) {
+  LabelTable table = colormap_of(model, files);
+  return table.entries.empty() ? default_labels(model.classes) : table;
+}
 
 bool is_side_file(const std::string& name) { return name == kManifestName || is_colormap(name); }
 
@@ -118,13 +84,10 @@ Manifest manifest_of(const Model& model, const SideFiles& files) {
   return manifest;
 }
 
-std::string normalize_text(const NormalizeOptions& options) {
-  switch (options.kind) {
-    case NormalizeKind::None: return "none";
-    case NormalizeKind::MinMax: return "minmax";
-    case NormalizeKind::Quantile: break;
-  }
-  return cat("quantile:", options.low, ",", options.high);
+std::optional<Volume> network_volume(const Volume& scan, const Manifest& manifest) {
+  if (manifest.conform) return is_conformed(scan) ? std::nullopt : std::optional(conform(scan).volume);
+  const Volume grid = grid_for(scan, manifest.grid);
+  return same_grid(scan, grid) ? std::nullopt : std::optional(resampled(scan, grid));
 }
 
 }  // namespace gyrus

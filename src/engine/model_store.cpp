@@ -292,22 +292,44 @@ std::string resolve_model(const std::string& text) {
        store.empty() ? "a store: there is no home folder" : store);
 }
 
-Manifest manifest_of(const Model& model) {
+namespace {
+
+// What lies beside a model, or in its folder.
+SideFiles side_files(const fs::path& path) {
   SideFiles files;
-  const fs::path path(model.path);
   std::error_code ignored;
-  if (!model.path.empty())
-    for (const fs::directory_entry& entry :
-         fs::directory_iterator(fs::is_directory(path) ? path : path.parent_path(), ignored)) {
-      const std::string name = entry.path().filename().string();
-      if (is_side_file(name)) files[name] = read_file(entry.path().string());
-    }
-  return manifest_of(model, files);
+  fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
+  if (folder.empty()) folder = ".";
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (is_side_file(name)) files[name] = read_file(entry.path().string());
+  }
+  return files;
+}
+
+// Of the file, or of its folder where that says more.
+std::string onnx_name(const std::string& path, const std::string& given) {
+  std::error_code ignored;
+  const fs::path file = fs::absolute(path, ignored).lexically_normal();
+  const bool by_folder = file.stem() == "model" || fs::is_directory(given, ignored);
+  return by_folder ? file.parent_path().filename().string() : file.stem().string();
+}
+
+}  // namespace
+
+Manifest manifest_of(const Model& model) {
+  return manifest_of(model, model.path.empty() ? SideFiles{} : side_files(model.path));
 }
 
 DescribedModel open_model(const std::string& text) {
+  const std::string path = resolve_model(text);
+  if (auto file = onnx::open_model(path)) {
+    const std::string name = onnx_name(file->path, path);
+    const SideFiles files = side_files(file->path);
+    return describe_onnx(std::move(*file), name, files);
+  }
   DescribedModel out;
-  out.model = load_model(resolve_model(text));
+  out.model = load_model(path);
   out.manifest = manifest_of(out.model);
   return out;
 }

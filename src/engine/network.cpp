@@ -2,10 +2,13 @@
 
 #include "core/error.h"
 #include "import/network.h"
+#include "import/onnx_volume.h"
 
 namespace gyrus {
 
 Graph network_graph(const Model& model, const Shape& spatial, const NetworkOptions& options) {
+  if (!model.network)
+    fail(ErrorCode::Unsupported, model.name, "is an ONNX model; this is for models of layers (docs/models.md)");
   Graph graph;
   Shape shape = {1, model.input_channels};
   shape.insert(shape.end(), spatial.begin(), spatial.end());
@@ -32,6 +35,9 @@ Graph network_graph(const Model& model, const Shape& spatial, const NetworkOptio
 }
 
 NetworkOptions network_options(const Volume& volume, const NormalizeOptions& normalize, NetworkOutput output) {
+  if (normalize.kind > NormalizeKind::Quantile)
+    fail(ErrorCode::Unsupported, normalize_text(normalize), "is a normalisation of ONNX models; ",
+         "those of layers have none, minmax and quantile");
   NetworkOptions options;
   options.input = volume.type == VoxelType::U8 && !volume.is_scaled() ? DType::U8 : DType::F32;
   options.clamp = normalize.kind != NormalizeKind::None;
@@ -40,7 +46,8 @@ NetworkOptions network_options(const Volume& volume, const NormalizeOptions& nor
 }
 
 Shape spatial_shape(const Model& model, const Volume& volume) {
-  if (model.spatial_rank != 3 || model.input_channels != 1)
+  if (model.onnx && model.onnx->reversed) return {volume.dims[2], volume.dims[1], volume.dims[0]};
+  if (!model.onnx && (model.spatial_rank != 3 || model.input_channels != 1))
     fail(ErrorCode::Unsupported, model.name, "takes ", model.input_channels, " channels in ", model.spatial_rank,
          " dimensions; segmentation needs one channel in three");
   return {volume.dims[0], volume.dims[1], volume.dims[2]};

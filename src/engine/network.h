@@ -26,7 +26,8 @@ Graph network_graph(const Model& model, const Shape& spatial, const NetworkOptio
 NetworkOptions network_options(const Volume& volume, const NormalizeOptions& normalize,
                                NetworkOutput output = NetworkOutput::Labels);
 
-// The extents of the volume as the network sees them. Throws Unsupported unless the model takes volumes of one channel.
+// The extents of the volume as the network sees them. Throws Unsupported where a model of layers does not take volumes
+// of one channel.
 Shape spatial_shape(const Model& model, const Volume& volume);
 
 }  // namespace gyrus

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "volume/components.h"
-#include "volume/conform.h"
 #include "volume/io.h"
 #include "volume/restore.h"
 #include "volume/volume_tensor.h"
@@ -28,6 +27,30 @@ void add_notices(std::vector<std::string>& to, const std::vector<std::string>& f
     if (std::find(to.begin(), to.end(), notice) == to.end()) to.push_back(notice);
 }
 
+AxisOrder axis_order(const OnnxVolumes& onnx) { return onnx.reversed ? AxisOrder::Zyx : AxisOrder::Xyz; }
+
+// What a manifest says and the hash of the weights does not know.
+void add_manifest_options(const DescribedModel& model, bool conform, std::map<std::string, std::string>& out) {
+  const OnnxVolumes& onnx = *model.model.onnx;
+  const GridOptions& grid = model.manifest.grid;
+  if (conform && !model.manifest.conform)
+    out["grid"] = cat(grid.orientation.empty() ? "as is" : grid.orientation, ", ", grid.spacing[0], " ",
+                      grid.spacing[1], " ", grid.spacing[2], " mm");
+  out["axes"] = onnx.reversed ? "zyx" : "xyz";
+  out["scores"] = cat(to_string(onnx.scores), " of ", onnx.output, ", threshold ", onnx.threshold);
+  out["windows"] = onnx.patch.empty()
+                       ? cat("whole, multiple ", onnx.multiple)
+                       : cat(to_string(onnx.patch), ", overlap ", onnx.overlap[0], " ", onnx.overlap[1], " ",
+                             onnx.overlap[2], onnx.blend == Blend::Constant ? "" : cat(", gaussian ", onnx.sigma));
+}
+
+std::string channel_names(const Manifest& manifest) {
+  std::string names;
+  for (const ScanChannel& channel : manifest.channels)
+    names += (names.empty() ? "" : ", ") + (channel.name.empty() ? "any" : channel.name);
+  return names.empty() ? "one" : names;
+}
+
 }  // namespace
 
 ScanPipeline::ScanPipeline(const DescribedModel& model, const PipelineOptions& options)
@@ -38,18 +61,46 @@ ScanPipeline::ScanPipeline(const DescribedModel& model, const PipelineOptions& o
       fill_holes_(options.fill_holes.value_or(model.manifest.fill_holes)),
       allow_empty_(options.allow_empty || model.manifest.allow_empty) {}
 
+Volume ScanPipeline::read_scan(const std::string& path, SourceFile* source) const {
+  ReadOptions read;
+  read.frame = options_.frame;
+  read.source = source;
+  read.cancel = options_.cancel;
+  return read_volume(path, read);
+}
+
+std::vector<std::string> ScanPipeline::other_channels(const std::string& path) const {
+  const size_t wanted = model_.manifest.channels.empty() ? 1 : model_.manifest.channels.size();
+  if (!options_.channels.empty() || wanted == 1) {
+    if (options_.channels.size() + 1 != wanted)
+      fail(ErrorCode::InvalidInput, model_.model.name, "looks at ", wanted, wanted == 1 ? " scan" : " scans",
+           " of a subject (", channel_names(model_.manifest), "), not ", options_.channels.size() + 1);
+    return options_.channels;
+  }
+  constexpr const char* kFirst = "_0000.";
+  const size_t at = path.rfind(kFirst);
+  if (at == std::string::npos || path.find('/', at) != std::string::npos)
+    fail(ErrorCode::InvalidInput, path, "the model looks at ", wanted, " scans of a subject (",
+         channel_names(model_.manifest), "): name the others with --channel, or all of them _0000, _0001 …");
+  std::vector<std::string> paths;
+  for (size_t i = 1; i < wanted; ++i) {
+    const std::string digits = std::to_string(10000 + i).substr(1);
+    paths.push_back(std::string(path).replace(at + 1, 4, digits));
+  }
+  return paths;
+}
+
 Segmentation ScanPipeline::read(const std::string& path) const {
   Volume scan;
+  std::vector<Volume> channels;
   SourceFile source;
   {
     const Stage stage(options_.timeline, "prepare", "read", path);
-    ReadOptions read;
-    read.frame = options_.frame;
-    read.source = &source;
-    read.cancel = options_.cancel;
-    scan = read_volume(path, read);
+    const std::vector<std::string> others = other_channels(path);
+    scan = read_scan(path, &source);
+    for (const std::string& other : others) channels.push_back(read_scan(other, nullptr));
   }
-  Segmentation item = prepare(std::move(scan), path);
+  Segmentation item = prepare(std::move(scan), path, channels);
   item.source = source;
   return item;
 }
@@ -60,24 +111,65 @@ std::map<std::string, std::string> ScanPipeline::label_options() const {
                                             {"components", largest_component_ ? "largest" : "keep"},
                                             {"fill_holes", fill_holes_ ? "yes" : "no"},
                                             {"space", options_.space == Space::Native ? "native" : "conformed"}};
+  if (model_.model.onnx) add_manifest_options(model_, options_.conform, out);
+  for (size_t i = 1; i < model_.manifest.channels.size(); ++i)
+    out["normalize"] += "; " + normalize_text(normalize_of(i));
+  for (size_t i = 0; i < options_.channels.size(); ++i) out[cat("channel_", i + 1)] = options_.channels[i];
   if (options_.frame > 0) out["volume"] = std::to_string(options_.frame);
   if (options_.islands_mm3 > 0) out["islands_mm3"] = cat(options_.islands_mm3);
   return out;
 }
 
-Segmentation ScanPipeline::prepare(Volume scan, const std::string& path) const {
+NormalizeOptions ScanPipeline::normalize_of(size_t channel) const {
+  return channel == 0 || options_.normalize ? normalize_ : model_.manifest.channels[channel].normalize;
+}
+
+// "image", all channels on the grid of the first, normalised and padded.
+void ScanPipeline::prepare_onnx(Segmentation& item, const std::vector<Volume>& channels) const {
+  const OnnxVolumes& onnx = *model_.model.onnx;
+  const Volume& first = item.network_input();
+  const Padded padded = padded_extents(onnx, spatial_shape(model_.model, first));
+  Shape shape = {1, model_.model.input_channels};
+  shape.insert(shape.end(), padded.extents.begin(), padded.extents.end());
+  if (static_cast<int64_t>(channels.size()) + 1 != shape[1])
+    fail(ErrorCode::InvalidInput, model_.model.name, "looks at ", shape[1], " scans of a subject, not ",
+         channels.size() + 1);
+  Tensor image(DType::F32, shape);
+  const int64_t voxels = element_count(padded.extents);
+  for (size_t c = 0; c <= channels.size(); ++c) {
+    Volume other;
+    if (c > 0) {
+      other = channels[c - 1];
+      take_nonfinite_as_zero(other);
+      if (!same_grid(other, first)) other = resampled(other, first);
+    }
+    const Volume& volume = c == 0 ? first : other;
+    const Normalization normalization = normalization_of(volume, normalize_of(c));
+    if (c == 0) item.normalization = normalization;
+    put_voxels(normalized(volume, normalization), volume.dims, axis_order(onnx), padded.before, padded.extents,
+               image.as<float>() + static_cast<int64_t>(c) * voxels);
+  }
+  item.network.output = options_.probabilities ? NetworkOutput::Probabilities : NetworkOutput::Labels;
+  item.inputs.emplace("image", std::move(image));
+}
+
+Segmentation ScanPipeline::prepare(Volume scan, const std::string& path, const std::vector<Volume>& channels) const {
   Segmentation item;
   item.path = path;
   item.scan = std::move(scan);
   take_nonfinite_as_zero(item.scan);
   add_notices(item.notices, item.scan.notices);
-  if (options_.conform && !is_conformed(item.scan)) {
+  if (options_.conform) {
     const Stage stage(options_.timeline, "prepare", "conform", path);
-    item.conformed = conform(item.scan).volume;
-    add_notices(item.notices, item.conformed->notices);
+    item.conformed = network_volume(item.scan, model_.manifest);
+    if (item.conformed) add_notices(item.notices, item.conformed->notices);
   }
   if (!options_.normalize) add_notices(item.notices, model_.manifest.notices);
   const Stage stage(options_.timeline, "prepare", "normalize", path);
+  if (model_.model.onnx) {
+    prepare_onnx(item, channels);
+    return item;
+  }
   const Volume& input = item.network_input();
   item.normalization = normalization_of(input, normalize_);
   item.network =
@@ -124,8 +216,9 @@ void ScanPipeline::run(Segmentation& item, RunOptions options) {
   }
   if (options_.timeline) options_.timeline->add(result.profile, begin, item.path);
   const Plan& plan = session_->plan();
-  item.facts = {session_->adapter(), plan.precision, plan.peak_bytes(), session_->allocated_bytes(),
-                plan.steps.size(),   plan.flops(),   plan.bytes()};
+  item.facts = {
+      session_->adapter(), plan.precision, session_->peak_bytes(), session_->allocated_bytes(), plan.steps.size(),
+      session_->flops(),   plan.bytes()};
   item.inputs.clear();
   item.outputs = std::move(result.outputs);
   item.profile = std::move(result.profile);
@@ -208,10 +301,11 @@ void ScanPipeline::finish(Segmentation& item) const {
     const Stage stage(options_.timeline, "finish", "unpack", item.path);
     const Tensor& labels = item.outputs.at("labels");
     if (!allow_empty_) refuse_empty(model_.model.name, labels.data, /*on_cpu=*/false);
-    item.labels = to_volume(labels, item.network_input());
+    const AxisOrder order = model_.model.onnx ? axis_order(*model_.model.onnx) : AxisOrder::Xyz;
+    item.labels = to_volume(labels, item.network_input(), order);
     const auto maps = item.outputs.find("probabilities");
     for (int64_t c = 0; maps != item.outputs.end() && c < maps->second.shape.at(1); ++c)
-      item.probabilities.push_back(to_volume(class_map(maps->second, c), item.network_input()));
+      item.probabilities.push_back(to_volume(class_map(maps->second, c), item.network_input(), order));
     item.outputs.clear();
   }
   clean(item);

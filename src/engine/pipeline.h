@@ -23,6 +23,7 @@ enum class Space : uint8_t { Native, Conformed };
 struct PipelineOptions {
   SessionOptions session;
   std::optional<NormalizeOptions> normalize;  // where these three are not given, the model's own way
+  std::vector<std::string> channels;          // further scans of the subject, for a model that looks at several
   std::optional<bool> largest_component, fill_holes;
   bool conform = true;
   Space space = Space::Native;
@@ -71,19 +72,25 @@ class ScanPipeline {
   // The model must outlive it.
   ScanPipeline(const DescribedModel& model, const PipelineOptions& options);
 
-  const NormalizeOptions& normalize() const { return normalize_; }
+  const NormalizeOptions& normalize() const { return normalize_; }  // of the first channel
   // What the labels depend on beside model and scan, by name; "precision" only where one was asked for.
   std::map<std::string, std::string> label_options() const;
   const Session* session() const { return session_ ? &*session_ : nullptr; }  // of the last computation
 
-  Segmentation read(const std::string& path) const;  // and prepare
-  Segmentation prepare(Volume scan, const std::string& path) const;
+  // And prepare. The further channels of a model are those of the options, or named as nnU-Net does: scan_0000.nii.gz
+  // with scan_0001.nii.gz beside it.
+  Segmentation read(const std::string& path) const;
+  Segmentation prepare(Volume scan, const std::string& path, const std::vector<Volume>& channels = {}) const;
   // Keeps the session for the next scan of the same size and type. What is tried after a failure is in policy.h; the
   // options' `profile` is not looked at.
   void compute(Segmentation& item, const RunOptions& options = {});
   void finish(Segmentation& item) const;
 
  private:
+  Volume read_scan(const std::string& path, SourceFile* source) const;
+  std::vector<std::string> other_channels(const std::string& path) const;
+  void prepare_onnx(Segmentation& item, const std::vector<Volume>& channels) const;
+  NormalizeOptions normalize_of(size_t channel) const;
   bool is_open_for(const Segmentation& item) const;
   void clean(Segmentation& item) const;
   Compiled compile_for(const Segmentation& item, Attempt& attempt, bool is_first);

@@ -7,11 +7,42 @@
 namespace gyrus {
 namespace {
 
-Device device_for(const std::string& selector, const Plan& plan) {
+// More of each limit: what both need.
+Limits both(Limits a, const Limits& b) {
+  visit_limits_of([](const char* name, auto& to, const auto& from) { to = asks_more(name, from, to) ? from : to; }, a,
+                  b);
+  return a;
+}
+
+// A run after those before it, as one.
+void append(Profile& all, const Profile& next) {
+  const auto offset = static_cast<uint64_t>(all.wall_seconds * 1e9);
+  const bool first = all.submissions == 0;
+  if (first) all.gpu_begin_ns = next.gpu_begin_ns;
+  for (StageTime stage : next.stages) {
+    stage.begin_ns += offset;
+    stage.end_ns += offset;
+    all.stages.push_back(std::move(stage));
+  }
+  for (StepTime step : next.steps) {
+    step.begin_ns += offset + next.gpu_begin_ns - all.gpu_begin_ns;
+    step.end_ns += offset + next.gpu_begin_ns - all.gpu_begin_ns;
+    all.steps.push_back(std::move(step));
+  }
+  all.gpu_seconds += next.gpu_seconds;
+  all.wall_seconds += next.wall_seconds;
+  all.gpu_timestamps = (first || all.gpu_timestamps) && next.gpu_timestamps;
+  all.submissions += next.submissions;
+  all.uploaded_bytes += next.uploaded_bytes;
+  all.read_back_bytes += next.read_back_bytes;
+}
+
+Device device_for(const std::string& selector, const Compiled& compiled) {
   DeviceOptions wanted;
   wanted.selector = selector;
-  wanted.limits = plan.needs;
-  wanted.features = plan.features;
+  wanted.limits = compiled.plan.needs;
+  if (compiled.windowed) wanted.limits = both(wanted.limits, compiled.windowed->finish.needs);
+  wanted.features = compiled.plan.features;
   wanted.features.timestamp_query = choose_adapter(selector).features.timestamp_query;
   return open_device(wanted);
 }
@@ -38,12 +69,45 @@ CompileTarget target_of(const SessionOptions& options) {
 
 Session::Session(const std::string& device, Compiled compiled)
     : decision_(std::move(compiled.decision)),
-      device_(device_for(device, compiled.plan)),
-      executor_(device_, std::move(compiled.plan)) {}
+      peak_bytes_(compiled.peak_bytes()),
+      flops_(compiled.flops()),
+      device_(device_for(device, compiled)),
+      memory_(device_),
+      executor_(device_, std::move(compiled.plan), memory_) {
+  if (!compiled.windowed) return;
+  starts_ = std::move(compiled.windowed->starts);
+  finish_.emplace(device_, std::move(compiled.windowed->finish), memory_);
+}
+
+uint64_t Session::allocated_bytes() const {
+  return executor_.allocated_bytes() + (finish_ ? finish_->allocated_bytes() + memory_.bytes() : 0);
+}
 
 RunResult Session::run(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
-  RunResult result = executor_.run(inputs, options);
+  RunResult result = finish_ ? run_windows(inputs.at("image"), options) : executor_.run(inputs, options);
   for (const auto& [name, tensor] : result.outputs) refuse_nonfinite(name, tensor);
+  return result;
+}
+
+RunResult Session::run_windows(const Tensor& image, const RunOptions& options) {
+  memory_.reset({"scores"});
+  memory_.write("image", image);
+  Profile all;
+  RunOptions one = options;
+  for (size_t i = 0; i < starts_.size(); ++i) {
+    const auto [a, b, c] = starts_[i];
+    one.arguments = {{"at0", static_cast<double>(a)}, {"at1", static_cast<double>(b)}, {"at2", static_cast<double>(c)}};
+    if (options.progress)
+      one.progress = [&](double fraction, const std::string& label) {
+        return options.progress((static_cast<double>(i) + fraction) / static_cast<double>(starts_.size()), label);
+      };
+    append(all, executor_.run({}, one).profile);
+  }
+  one.arguments.clear();
+  one.progress = {};
+  RunResult result = finish_->run({}, one);
+  append(all, result.profile);
+  result.profile = std::move(all);
   return result;
 }
 

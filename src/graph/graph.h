@@ -12,6 +12,7 @@ namespace gyrus {
 
 // The graph as text, one node a line: "%3:f32[1,5,8,8,8] = conv(%0, @w, @b) {dilation=[1,1,1]}".
 std::string print(const Graph& graph);
+std::string print(const Graph& graph, const Node& node);
 
 // Throws InvalidGraph naming the node where an id is used before it is made, a type contradicts the op's shape rule,
 // an op is unknown, an output is missing or a name is used twice. `after` names the pass that just ran.

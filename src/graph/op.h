@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +58,10 @@ struct OpDef {
   bool (*takes_body)(const Node& node) = nullptr;
   size_t own_inputs = 0;
   bool body_only = false;
+  bool reads_further = false;  // its kernel can read further operands of the body that have the shape of the result
+
+  // The attributes, one for each operand, that say that its last two axes are read the other way round.
+  std::array<std::string_view, 2> transposes{};
 
   // Elementwise ops only: the row of the table that says what is computed (ops/elementwise.h).
   const Elementwise* elementwise = nullptr;

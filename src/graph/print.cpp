@@ -49,6 +49,14 @@ void print_node(std::ostringstream& out, const Graph& graph, const Node& node) {
 
 }  // namespace
 
+std::string print(const Graph& graph, const Node& node) {
+  std::ostringstream out;
+  print_node(out, graph, node);
+  std::string text = out.str();
+  text.pop_back();
+  return text;
+}
+
 std::string print(const Graph& graph) {
   std::ostringstream out;
   for (const Port& port : graph.inputs())

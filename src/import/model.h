@@ -10,6 +10,7 @@
 namespace gyrus {
 
 class Network;
+struct OnnxVolumes;
 
 // One layer as `gyrus info` shows it: a convolution with the norm and activation behind it, or any other step.
 struct LayerInfo {
@@ -24,7 +25,7 @@ struct LayerInfo {
 // A network read from its files, ready to become a graph for any extents.
 struct Model {
   std::string name;    // of its folder
-  std::string format;  // "layer list + torch zip", "layer list + safetensors", "tfjs layers model"
+  std::string format;  // "layer list + torch zip", "layer list + safetensors", "tfjs layers model", "ONNX"
   std::string path;
   std::vector<LayerInfo> layers;
   int64_t input_channels = 0, classes = 0, parameters = 0;
@@ -32,7 +33,8 @@ struct Model {
   // Voxels of the input, along the axis where they are most, that the convolutions give an output voxel. Norms over the
   // whole volume are not counted.
   int64_t receptive_field = 1;
-  std::shared_ptr<const Network> network;
+  std::shared_ptr<const Network> network;   // null for ONNX
+  std::shared_ptr<const OnnxVolumes> onnx;  // null for all others
 
   // Input "image" f32 [1,C,spatial…], output "logits" f32 [1,classes,spatial…]; a softmax at the end of the model stays
   // (the argmax is the same). Throws InvalidInput or InvalidGraph where the model cannot take the extents.

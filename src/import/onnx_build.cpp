@@ -114,6 +114,42 @@ Val op(const std::string& name, const Vals& operands, Attrs attrs) {
   return ops(name, operands, std::move(attrs)).front();
 }
 
+Vals built_all(const Vals& operands, const std::function<Values(const Values&)>& make) {
+  Graph part;
+  Values given;
+  std::vector<std::pair<ValueId, ValueId>> known;
+  Graph& graph = *operands.at(0).graph;
+  for (const Val& x : operands) {
+    if (!x) {
+      given.emplace_back();
+      continue;
+    }
+    const ValueId id = x.is_constant() ? part.add_constant("", graph.value(x.id).constant)
+                                       : part.add_input(std::to_string(given.size()), graph.type(x.id));
+    known.emplace_back(id, x.id);
+    given.emplace_back(part, id);
+  }
+  const Values results = make(given);
+  std::vector<ValueId> map(part.value_count(), kNoValue);
+  for (const auto& [id, own] : known) map[id] = own;
+  for (ValueId id = 0; id < part.value_count(); ++id)
+    if (map[id] == kNoValue && part.is_constant(id)) map[id] = graph.add_constant("", part.value(id).constant);
+  for (Node node : part.nodes()) {
+    const std::vector<ValueId> old = node.outputs;
+    for (ValueId& id : node.inputs) id = id == kNoValue ? id : map.at(id);
+    node.label = graph.label();
+    const std::vector<ValueId> made = add(graph, std::move(node));
+    for (size_t i = 0; i < made.size(); ++i) map[old[i]] = made[i];
+  }
+  Vals all;
+  for (const Value& result : results) all.push_back({&graph, map.at(result.id()), operands[0].elem});
+  return all;
+}
+
+Val built(const Vals& operands, const std::function<Value(const Values&)>& make) {
+  return built_all(operands, [&](const Values& given) { return Values{make(given)}; })[0];
+}
+
 Val as(Val x, Elem elem) {
   x.elem = elem;
   return x;

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,11 @@ bool is_integer(Val x);
 // Any op of gyrus; the element type of the result is that of the first operand that is stored alike.
 Val op(const std::string& name, const Vals& operands, Attrs attrs = {});
 Vals ops(const std::string& name, const Vals& operands, Attrs attrs = {});
+// What functions of gyrus/nn.h make of the operands, their nodes being added as by op(). The element type is that of
+// the first operand. Several results, or one.
+using Values = std::vector<Value>;
+Vals built_all(const Vals& operands, const std::function<Values(const Values&)>& make);
+Val built(const Vals& operands, const std::function<Value(const Values&)>& make);
 // The same value under another element type that is stored alike.
 Val as(Val x, Elem elem);
 

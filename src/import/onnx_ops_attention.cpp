@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "gyrus/nn.h"
+
 namespace gyrus::onnx {
 
 Attended attend(Val q, Val k, Val v, Val bias, double scale, double softcap) {
@@ -51,24 +53,9 @@ Val split_heads(Val x, int64_t heads) {
 Val join_heads(Val x) { return reshape(swap_axes(x, 1, 2), {x.extent(0), x.extent(2), x.extent(1) * x.extent(3)}); }
 
 Val rotate(Val x, Val cos, Val sin, int64_t dim, bool interleaved) {
-  const int64_t half = dim / 2, width = x.extent(3);
-  Val a, b;
-  const Val turned = slice(x, 3, 0, dim);
-  if (interleaved) {
-    a = slice(turned, 3, 0, dim, 2);
-    b = slice(turned, 3, 1, dim, 2);
-  } else {
-    a = slice(turned, 3, 0, half);
-    b = slice(turned, 3, half, dim);
-  }
-  const Val real = a * cos - b * sin, imaginary = a * sin + b * cos;
-  Val y;
-  if (interleaved) {
-    y = reshape(concat({unsqueeze(real, 4), unsqueeze(imaginary, 4)}, 4), turned.shape());
-  } else {
-    y = concat({real, imaginary}, 3);
-  }
-  return dim == width ? y : concat({y, slice(x, 3, dim, width)}, 3);
+  return built({x, cos, sin}, [&](const Values& v) {
+    return rope(v[0], {.n_rot = dim, .interleaved = interleaved, .cos = v[1], .sin = v[2]});
+  });
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/tensor.h"
+#include "gyrus/nn.h"
 #include "import/onnx_window.h"
 
 namespace gyrus::onnx {
@@ -68,40 +69,6 @@ Vals conv_node(Ctx& c) {
   return {conv(x, weight, c.opt(2), w.stride, w.dilation, both(w.lo, w.pad_hi), c.integer("group", 1))};
 }
 
-// The elements of the spatial axes with stride - 1 zeros between them.
-Val stuffed(Val x, const Ints& stride) {
-  for (size_t a = 0; a < stride.size(); ++a) {
-    if (stride[a] == 1) continue;
-    const Shape shape = x.shape();
-    const size_t axis = a + 2;
-    const Shape outer(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis)),
-        inner(shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, shape.end());
-    const int64_t n = shape[axis], o = element_count(outer), i = element_count(inner);
-    const Val wide = pad(reshape(x, {o, n, 1, i}), {0, 0, 0, 0, 0, 0, stride[a] - 1, 0});
-    x = slice(reshape(wide, with(shape, axis, n * stride[a])), axis, 0, (n - 1) * stride[a] + 1);
-  }
-  return x;
-}
-
-Val flipped(Val weight) {
-  for (size_t axis = 2; axis < weight.rank(); ++axis) {
-    Ints at = range(weight.shape()[axis]);
-    std::reverse(at.begin(), at.end());
-    if (at.size() > 1) weight = take(weight, at, axis);
-  }
-  return weight;
-}
-
-// [C, O/groups, k…] → [O, C/groups, k…]
-Val as_conv_weight(Val weight, int64_t groups) {
-  const Shape s = weight.shape();
-  if (groups < 1 || s[0] % groups != 0) invalid("groups do not divide the channels");
-  Shape split = {groups, s[0] / groups}, joined = {groups * s[1], s[0] / groups};
-  split.insert(split.end(), s.begin() + 1, s.end());
-  joined.insert(joined.end(), s.begin() + 2, s.end());
-  return reshape(swap_axes(reshape(weight, split), 1, 2), joined);
-}
-
 Vals conv_transpose(Ctx& c) {
   const Val x = c.in(0), weight = c.in(1);
   if (x.rank() < 3 || weight.rank() != x.rank()) invalid("input and weight have other ranks");
@@ -115,7 +82,7 @@ Vals conv_transpose(Ctx& c) {
     invalid("strides, dilations, output_padding or pads do not suit the rank");
   const std::string automatic = c.text("auto_pad", "NOTSET");
   const bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
-  Ints lo(rank), hi(rank);
+  Ints pads(2 * rank);
   for (size_t a = 0; a < rank; ++a) {
     for (const int64_t number : {stride[a], more[a], given[a], given[a + rank]}) sized(number);
     if (stride[a] < 1 || dilation[a] < 1 || dilation[a] > (1 << 20) || kernel[a] > (1 << 20))
@@ -131,13 +98,15 @@ Vals conv_transpose(Ctx& c) {
       before = automatic == "SAME_UPPER" ? half : total - half;
       after = total - before;
     }
-    lo[a] = reach - 1 - before;
-    hi[a] = reach - 1 - after + more[a];
+    pads[a] = before;
+    pads[a + rank] = after;
   }
   const int64_t groups = c.integer("group", 1);
-  const Val wide = pad(stuffed(x, stride), full_pads(lo, hi));
-  return {conv(wide, as_conv_weight(flipped(weight), groups), c.opt(2), Ints(rank, 1), dilation, Ints(2 * rank, 0),
-               groups)};
+  if (groups < 1 || x.extent(1) % groups != 0 || weight.extent(0) != x.extent(1))
+    invalid("groups do not divide the channels, or the weight has others");
+  return {built({x, weight, c.opt(2)}, [&](const Values& v) {
+    return gyrus::conv_transpose(v[0], v[1], {v[2], stride, dilation, pads, more, groups});
+  })};
 }
 
 // y[n,c,p] = sum over taps of w · x[n,c,p·stride + tap]: with the last inputs of a sequence kept for the next.
@@ -168,26 +137,7 @@ Vals col2im(Ctx& c) {
   for (const Ints* list : {&image, &block, &stride, &dilation, &pads})
     for (const int64_t number : *list)
       if (number < (list == &pads ? 0 : 1) || number > (1 << 20)) invalid("a size is beyond reason");
-  Ints out;
-  for (size_t a = 0; a < rank; ++a)
-    out.push_back((image[a] + pads[a] + pads[a + rank] - dilation[a] * (block[a] - 1) - 1) / stride[a] + 1);
-  const int64_t taps = element_count(block), batch = x.extent(0), channels = x.extent(1) / taps;
-  Shape shape = {batch, channels, taps};
-  shape.insert(shape.end(), out.begin(), out.end());
-  const Val columns = reshape(x, shape);
-  Val sum;
-  for (int64_t tap = 0; tap < taps; ++tap) {
-    Val piece = stuffed(squeeze(slice(columns, 2, tap, tap + 1), 2), stride);
-    Ints lo(rank), hi(rank);
-    int64_t rest = tap;
-    for (size_t a = rank; a-- > 0; rest /= block[a]) {
-      lo[a] = (rest % block[a]) * dilation[a] - pads[a];
-      hi[a] = image[a] - lo[a] - piece.shape()[a + 2];
-    }
-    piece = pad(piece, full_pads(lo, hi));
-    sum = sum ? sum + piece : piece;
-  }
-  return {sum};
+  return {built({x}, [&](const Values& v) { return gyrus::fold(v[0], image, {block, stride, dilation, pads}); })};
 }
 
 }  // namespace

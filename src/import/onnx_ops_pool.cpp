@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/tensor.h"
+#include "gyrus/nn.h"
 #include "import/onnx_window.h"
 
 namespace gyrus::onnx {
@@ -35,19 +36,8 @@ void each_tap(const Ints& kernel, Visit visit) {
   }
 }
 
-// One axis after another where the kernel is a box and the combination does not care for the order.
-Val separable(Val padded, const Window& w, const char* name) {
-  Val x = padded;
-  for (size_t axis = 0; axis < w.kernel.size(); ++axis) {
-    Val result;
-    for (int64_t k = 0; k < w.kernel[axis]; ++k) {
-      const int64_t start = k * w.dilation[axis];
-      const Val part = slice(x, axis + 2, start, start + (w.out[axis] - 1) * w.stride[axis] + 1, w.stride[axis]);
-      result = result ? op(name, {result, part}) : part;
-    }
-    x = result;
-  }
-  return x;
+Windows as_windows(const Ctx& c, const Window& w) {
+  return {w.kernel, w.stride, w.dilation, both(w.lo, w.pad_hi), c.integer("ceil_mode", 0) != 0};
 }
 
 // The element that any other is larger than.
@@ -96,9 +86,9 @@ Vals max_pool(Ctx& c) {
   const Elem elem = x.elem;
   if (x.dtype() == DType::U8) x = cast(x, Elem::I32);
   const Window w = pool_window(c, x);
-  const double low = lowest(c.in(0));
-  const Val padded = pad(x, full_pads(w.lo, w.hi), low);
-  if (!c.wants(1)) return {cast(separable(padded, w, "max"), elem)};
+  if (!c.wants(1))
+    return {cast(built({x}, [&](const auto& v) { return gyrus::max_pool(v[0], as_windows(c, w)); }), elem)};
+  const Val padded = pad(x, full_pads(w.lo, w.hi), lowest(c.in(0)));
   const Val at = pad(places(c, x), full_pads(w.lo, w.hi), 0);
   Val best, place;
   each_tap(w.kernel, [&](const Ints& tap) {
@@ -115,42 +105,11 @@ Vals max_pool(Ctx& c) {
   return {cast(best, elem), cast(place, Elem::I64)};
 }
 
-// How many elements of each window count, [1, 1, windows…].
-std::vector<double> counts(const Window& w, const Ints& spatial, bool include_pad) {
-  std::vector<double> count{1};
-  for (size_t a = 0; a < spatial.size(); ++a) {
-    std::vector<double> next;
-    std::vector<double> along;
-    listed(static_cast<int64_t>(count.size()) * std::max<int64_t>(w.out[a], 0));
-    listed(w.out[a] * w.kernel[a]);
-    const int64_t first = include_pad ? -w.lo[a] : 0, last = spatial[a] + (include_pad ? w.pad_hi[a] : 0);
-    for (int64_t o = 0; o < w.out[a]; ++o) {
-      double n = 0;
-      for (int64_t k = 0; k < w.kernel[a]; ++k) {
-        const int64_t i = o * w.stride[a] - w.lo[a] + k * w.dilation[a];
-        n += i >= first && i < last;
-      }
-      along.push_back(n);
-    }
-    for (const double before : count)
-      for (const double n : along) next.push_back(before * n);
-    count = std::move(next);
-  }
-  return count;
-}
-
 Vals average_pool(Ctx& c) {
   const Val x = c.in(0);
   const Window w = pool_window(c, x);
   const bool include_pad = c.integer("count_include_pad", 0) != 0;
-  std::vector<double> share = counts(w, spatial_of(x.shape()), include_pad);
-  for (double& n : share) n = n > 0 ? 1 / n : 0;
-  Shape shape = {1, 1};
-  shape.insert(shape.end(), w.out.begin(), w.out.end());
-  const Val sum = separable(pad(x, full_pads(w.lo, w.hi)), w, "add");
-  bool same = true;
-  for (const double n : share) same = same && n == share[0];
-  return {cast(same && !share.empty() ? sum * share[0] : sum * floats(c.graph(), shape, share), x.elem)};
+  return {built({x}, [&](const auto& v) { return avg_pool(v[0], as_windows(c, w), include_pad); })};
 }
 
 Val to_power(Val x, int64_t p) {
@@ -169,7 +128,8 @@ Vals lp_pool(Ctx& c) {
   const Val x = c.in(0);
   const Window w = pool_window(c, x);
   const int64_t p = c.opset() < 2 ? static_cast<int64_t>(c.number("p", 2)) : c.integer("p", 2);
-  return {root(separable(pad(to_power(x, p), full_pads(w.lo, w.hi)), w, "add"), p)};
+  const Val sum = built({to_power(x, p)}, [&](const auto& v) { return sum_pool(v[0], as_windows(c, w)); });
+  return {root(sum, p)};
 }
 
 Ints spatial_axes(Val x) {

@@ -3,206 +3,189 @@
 #include <algorithm>
 
 #include "import/onnx_ops.h"
+#include "nn/recurrent.h"
+#include "nn/taps.h"
 
 namespace gyrus::onnx {
 namespace {
 
 // An activation by its ONNX name, with its numbers.
-struct Activation {
+struct Named {
   std::string name;
   double alpha = 0, beta = 0;
   bool has_alpha = false, has_beta = false;
 
-  Val operator()(Val x) const {
+  Value operator()(Value x) const {
     const double a = alpha, b = beta;
-    if (name == "sigmoid") return op("sigmoid", {x});
-    if (name == "tanh") return op("tanh", {x});
-    if (name == "relu") return op("relu", {x});
+    if (name == "sigmoid") return sigmoid(x);
+    if (name == "tanh") return tanh(x);
+    if (name == "relu") return relu(x);
     if (name == "affine") return x * (has_alpha ? a : 1) + b;
-    if (name == "leakyrelu") return op("leaky_relu", {x}, {{"alpha", has_alpha ? a : 0.01}});
-    if (name == "thresholdedrelu") return op("thresholded_relu", {x}, {{"alpha", has_alpha ? a : 1}});
-    if (name == "scaledtanh") return op("tanh", {x * (has_beta ? b : 1)}) * (has_alpha ? a : 1);
-    if (name == "hardsigmoid")
-      return op("hard_sigmoid", {x}, {{"alpha", has_alpha ? a : 0.2}, {"beta", has_beta ? b : 0.5}});
-    if (name == "elu") return op("elu", {x}, {{"alpha", has_alpha ? a : 1}});
-    if (name == "softsign") return op("softsign", {x});
-    if (name == "softplus") return op("softplus", {x});
+    if (name == "leakyrelu") return apply("leaky_relu", {x}, {{"alpha", has_alpha ? a : 0.01}});
+    if (name == "thresholdedrelu") return apply("thresholded_relu", {x}, {{"alpha", has_alpha ? a : 1}});
+    if (name == "scaledtanh") return tanh(x * (has_beta ? b : 1)) * (has_alpha ? a : 1);
+    if (name == "hardsigmoid") return hard_sigmoid(x, has_alpha ? a : 0.2, has_beta ? b : 0.5);
+    if (name == "elu") return apply("elu", {x}, {{"alpha", has_alpha ? a : 1}});
+    if (name == "softsign") return apply("softsign", {x});
+    if (name == "softplus") return apply("softplus", {x});
     unsupported(cat("activation ", in_quotes(name)));
   }
 };
 
+// One node: what its attributes say, and its operands as functions of gyrus/nn.h take them.
 struct Recurrent {
   Ctx& c;
   int64_t gates;
-  Val x;  // [S,B,I]
   int64_t steps = 0, batch = 0, hidden = 0, directions = 1;
-  bool batch_first = false;
-  std::vector<Activation> activations;  // as many for each direction
+  bool batch_first = false, reverse = false, lengths_matter = false;
+  std::vector<Named> names;  // as many for each direction
   double clip = 0;
+  Values in;  // the operands; x is [S,B,I]
 
   Recurrent(Ctx& context, int64_t gate_count, const std::vector<std::string>& defaults)
       : c(context), gates(gate_count) {
-    x = c.in(0);
     batch_first = c.integer("layout", 0) != 0;
-    if (batch_first) x = swap_axes(x, 0, 1);
-    steps = x.extent(0);
-    batch = x.extent(1);
+    steps = c.in(0).extent(batch_first ? 1 : 0);
+    batch = c.in(0).extent(batch_first ? 0 : 1);
     hidden = c.in(2).extent(2);
     const std::string direction = c.text("direction", "forward");
     if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
       invalid(cat("direction is ", in_quotes(direction)));
     directions = direction == "bidirectional" ? 2 : 1;
+    reverse = direction == "reverse";
     clip = c.number("clip", 0);
-    std::vector<std::string> names = c.texts("activations");
+    lengths_matter = c.has(4);
+    if (c.has(4) && c.in(4).is_constant()) {
+      const Ints lengths = integers(c.in(4).constant());
+      lengths_matter = !std::all_of(lengths.begin(), lengths.end(), [&](int64_t n) { return n >= steps; });
+    }
+    read_activations(defaults);
+  }
+
+  void read_activations(const std::vector<std::string>& defaults) {
+    const std::vector<std::string> given = c.texts("activations");
     const std::vector<double> alphas = c.numbers("activation_alpha"), betas = c.numbers("activation_beta");
     for (size_t i = 0; i < defaults.size() * static_cast<size_t>(directions); ++i) {
-      Activation a;
-      a.name = i < names.size() ? names[i] : defaults[i % defaults.size()];
+      Named a;
+      a.name = i < given.size() ? given[i] : defaults[i % defaults.size()];
       std::transform(a.name.begin(), a.name.end(), a.name.begin(),
                      [](char ch) { return ch >= 'A' && ch <= 'Z' ? static_cast<char>(ch - 'A' + 'a') : ch; });
       a.has_alpha = i < alphas.size();
       a.has_beta = i < betas.size();
       a.alpha = a.has_alpha ? alphas[i] : 0;
       a.beta = a.has_beta ? betas[i] : 0;
-      activations.push_back(a);
+      names.push_back(a);
     }
   }
 
-  bool backwards(int64_t d) const { return c.text("direction", "forward") == "reverse" || d == 1; }
-  // Row d of an operand with one row for each direction.
-  Val row(size_t operand, int64_t d) const { return squeeze(slice(c.in(operand), 0, d, d + 1), 0); }
-  Val start(size_t operand, int64_t d) const {
-    if (!c.has(operand)) return filled(x, {batch, hidden}, 0);
-    const Val given = batch_first ? swap_axes(c.in(operand), 0, 1) : c.in(operand);
-    return squeeze(slice(given, 0, d, d + 1), 0);
-  }
-  Val clipped(Val v) const {
-    if (clip <= 0) return v;
-    return op("min", {op("max", {v, scalar(v, -clip)}), scalar(v, clip)});
-  }
-  // x Wᵀ + b for all steps at once: [S,B,gates·H]; halves of the bias for input and state.
-  Val inputs(int64_t d) const {
-    Val y = matmul(x, unsqueeze(row(1, d), 0), false, true);
-    if (c.has(3)) y = y + slice(row(3, d), 0, 0, gates * hidden);
-    return y;
-  }
-  Val state_bias(int64_t d) const { return c.has(3) ? slice(row(3, d), 0, gates * hidden, 2 * gates * hidden) : Val{}; }
-  Val gate(Val all, int64_t k) const { return slice(all, all.rank() - 1, k * hidden, (k + 1) * hidden); }
-  // Where a sequence has ended, what was before stays.
-  Val running(int64_t t) const {
-    if (!c.has(4)) return {};
-    if (c.in(4).is_constant()) {
-      const Ints lengths = integers(c.in(4).constant());
-      if (std::all_of(lengths.begin(), lengths.end(), [&](int64_t n) { return n >= steps; })) return {};
-    }
-    const Val length = cast(c.in(4), Elem::I32);
-    return reshape(op("greater", {length, scalar(length, static_cast<double>(t))}), {batch, 1});
+  // The k-th activation of a direction, of a clipped sum.
+  Activation activation(int64_t d, size_t k, bool clips = true) const {
+    const Named named = names[static_cast<size_t>(d) * names.size() / static_cast<size_t>(directions) + k];
+    return [named, limit = clips ? clip : 0](Value x) {
+      if (limit > 0) x = min(max(x, scalar(x, -limit)), scalar(x, limit));
+      return named(x);
+    };
   }
 
-  // y [S,D,B,H] from the rows of each direction, and the last states [D,B,H].
-  Val sequence(const std::vector<Vals>& rows) const {
-    Vals all;
-    for (const Vals& direction : rows) {
-      Vals parts;
-      for (const Val& part : direction) parts.push_back(reshape(part, {1, 1, batch, hidden}));
-      all.push_back(concat(parts, 0));
-    }
-    const Val y = concat(all, 1);
-    return batch_first ? transpose(y, {2, 0, 1, 3}) : y;
+  bool has(size_t i) const { return i < in.size() && in[i]; }
+  // Row d of a value with one row for each direction.
+  static Value row(Value x, int64_t d) {
+    Shape shape = x.shape();
+    shape.erase(shape.begin());
+    return reshape(slice_axis(x, 0, d, d + 1), shape);
   }
-  Val last(const Vals& states) const {
-    Vals all;
-    for (const Val& state : states) all.push_back(unsqueeze(state, 0));
-    const Val y = concat(all, 0);
-    return batch_first ? swap_axes(y, 0, 1) : y;
+  Value rows(size_t operand, int64_t d, int64_t first, int64_t count) const {
+    return slice_axis(row(in[operand], d), 0, first * hidden, (first + count) * hidden);
+  }
+  Value swapped(Value x) const {
+    std::vector<int64_t> perm = range(static_cast<int64_t>(x.shape().size()));
+    std::swap(perm[0], perm[1]);
+    return batch_first ? transpose(x, perm) : x;
+  }
+  Value start(size_t operand, int64_t d) const {
+    if (has(operand)) return row(swapped(in[operand]), d);
+    return in[0].graph().constant(Tensor(in[0].dtype(), {batch, hidden}));
+  }
+  // x Wᵀ + b of all steps: [S,B,gates·H]. The other half of the bias is the state's.
+  Value inputs(int64_t d) const { return linear(swapped(in[0]), row(in[1], d), bias(d, 0, gates)); }
+  Value bias(int64_t d, int64_t first, int64_t count) const { return has(3) ? rows(3, d, first, count) : Value{}; }
+  Value at(Value all, int64_t t) const { return row(all, t); }
+  Value gate(Value sums, int64_t k) const { return slice_axis(sums, 1, k * hidden, (k + 1) * hidden); }
+  // Which sequences have not ended, [B,1].
+  Value running(int64_t t) const {
+    const Value length = cast(in[4], DType::I32);
+    return reshape(greater(length, scalar(length, static_cast<double>(t))), {batch, 1});
   }
 
-  // step(d, t, h, c) gives the new pair; c is absent for networks without a cell.
-  template <class Step>
-  Vals run(bool has_cell, Step step) const {
-    std::vector<Vals> rows;
-    Vals last_h, last_c;
-    for (int64_t d = 0; d < directions; ++d) {
-      Val h = start(5, d), cell = has_cell ? start(6, d) : Val{};
-      Vals outputs(static_cast<size_t>(steps));
-      auto one = step(d);
-      for (int64_t i = 0; i < steps; ++i) {
-        const int64_t t = backwards(d) ? steps - 1 - i : i;
-        auto [next_h, next_c] = one(t, h, cell);
-        Val y = next_h;
-        if (const Val on = running(t)) {
-          y = where(on, next_h, scalar(next_h, 0));
-          next_h = where(on, next_h, h);
-          if (has_cell) next_c = where(on, next_c, cell);
-        }
-        outputs[static_cast<size_t>(t)] = y;
-        h = next_h;
-        cell = next_c;
+  using Step = std::function<RecurrentState(int64_t t, const RecurrentState&)>;
+
+  // `direction(d)` gives the step of direction d. y [S,D,B,H], and the last states [D,B,H].
+  Vals run(bool has_cell, const std::function<Step(int64_t d)>& direction) {
+    return built_all(c.all(), [&](const Values& given) {
+      in = given;
+      Values sides, last_h, last_c;
+      for (int64_t d = 0; d < directions; ++d) {
+        const RecurrentState first{start(5, d), has_cell ? start(6, d) : Value{}};
+        std::function<Value(int64_t)> on;
+        if (lengths_matter) on = [this](int64_t t) { return running(t); };
+        const Unrolled made = unroll(steps, reverse || d == 1, first, direction(d), on);
+        sides.push_back(stack(made.h, 0));
+        last_h.push_back(made.last.h);
+        last_c.push_back(made.last.c);
       }
-      rows.push_back(std::move(outputs));
-      last_h.push_back(h);
-      last_c.push_back(cell);
-    }
-    Vals results = {sequence(rows), last(last_h)};
-    if (has_cell) results.push_back(last(last_c));
-    return results;
+      const Value y = stack(sides, 1);
+      Values results = {batch_first ? transpose(y, {2, 0, 1, 3}) : y, swapped(stack(last_h, 0))};
+      if (has_cell) results.push_back(swapped(stack(last_c, 0)));
+      return results;
+    });
   }
 };
 
 Vals rnn(Ctx& c) {
-  const Recurrent r(c, 1, {"Tanh"});
+  Recurrent r(c, 1, {"Tanh"});
   return r.run(false, [&](int64_t d) {
-    const Val x = r.inputs(d), w = r.row(2, d), bias = r.state_bias(d);
-    const Activation f = r.activations[static_cast<size_t>(d)];
-    return [=, &r](int64_t t, Val h, Val) {
-      Val sum = squeeze(slice(x, 0, t, t + 1), 0) + matmul(h, w, false, true);
-      if (bias) sum = sum + bias;
-      return std::pair<Val, Val>{f(r.clipped(sum)), {}};
+    const Value x = r.inputs(d), w = Recurrent::row(r.in[2], d), bias = r.bias(d, 1, 1);
+    return [&r, x, w, bias, f = r.activation(d, 0)](int64_t t, const RecurrentState& state) {
+      return RecurrentState{f(r.at(x, t) + linear(state.h, w, bias)), {}};
     };
   });
 }
 
+// Gates in the order update, reset, candidate.
 Vals gru(Ctx& c) {
-  const Recurrent r(c, 3, {"Sigmoid", "Tanh"});
-  const bool linear_first = c.integer("linear_before_reset", 0) != 0;
-  return r.run(false, [&, linear_first](int64_t d) {
-    const Val x = r.inputs(d), w = r.row(2, d);
-    Val bias = r.state_bias(d);
-    if (!bias) bias = filled(r.x, {3 * r.hidden}, 0);
-    const Activation f = r.activations[static_cast<size_t>(2 * d)], g = r.activations[static_cast<size_t>(2 * d + 1)];
-    return [=, &r](int64_t t, Val h, Val) {
-      const Val xt = squeeze(slice(x, 0, t, t + 1), 0);
-      const int64_t n = r.hidden;
-      const Val zr = matmul(h, slice(w, 0, 0, 2 * n), false, true) + slice(bias, 0, 0, 2 * n);
-      const Val z = f(r.clipped(r.gate(xt, 0) + r.gate(zr, 0))), reset = f(r.clipped(r.gate(xt, 1) + r.gate(zr, 1)));
-      const Val wh = slice(w, 0, 2 * n, 3 * n), bh = slice(bias, 0, 2 * n, 3 * n);
-      const Val inner =
-          linear_first ? reset * (matmul(h, wh, false, true) + bh) : matmul(reset * h, wh, false, true) + bh;
-      const Val candidate = g(r.clipped(r.gate(xt, 2) + inner));
-      return std::pair<Val, Val>{(1.0 - z) * candidate + z * h, {}};
+  Recurrent r(c, 3, {"Sigmoid", "Tanh"});
+  const bool reset_first = c.integer("linear_before_reset", 0) == 0;
+  return r.run(false, [&, reset_first](int64_t d) {
+    // Where the state is reset before the candidate's weights see it, they cannot be multiplied with the others.
+    const int64_t together = reset_first ? 2 : 3;
+    const Value x = r.inputs(d), w = r.rows(2, d, 0, together), bias = r.bias(d, 3, together);
+    const Value last = r.rows(2, d, 2, 1), last_bias = r.bias(d, 5, 1);
+    const GruWays ways{r.activation(d, 0), r.activation(d, 1)};
+    return [&r, reset_first, x, w, bias, last, last_bias, ways](int64_t t, const RecurrentState& state) {
+      const Value in = r.at(x, t), own = linear(state.h, w, bias);
+      const auto candidate = [&](Value reset) {
+        return r.gate(in, 2) + (reset_first ? linear(reset * state.h, last, last_bias) : reset * r.gate(own, 2));
+      };
+      return gru_step({r.gate(in, 1) + r.gate(own, 1), r.gate(in, 0) + r.gate(own, 0), candidate}, state, ways);
     };
   });
 }
 
+// Gates in the order input, output, forget, cell.
 Vals lstm(Ctx& c) {
-  const Recurrent r(c, 4, {"Sigmoid", "Tanh", "Tanh"});
-  const bool coupled = c.integer("input_forget", 0) != 0;
-  return r.run(true, [&, coupled](int64_t d) {
-    const Val x = r.inputs(d), w = r.row(2, d), bias = r.state_bias(d);
-    const Val peephole = c.has(7) ? r.row(7, d) : Val{};
-    const size_t at = static_cast<size_t>(3 * d);
-    const Activation f = r.activations[at], g = r.activations[at + 1], out = r.activations[at + 2];
-    return [=, &r](int64_t t, Val h, Val cell) {
-      Val all = squeeze(slice(x, 0, t, t + 1), 0) + matmul(h, w, false, true);
-      if (bias) all = all + bias;
-      const auto peep = [&](Val sum, int64_t k, Val of) {
-        return peephole ? sum + slice(peephole, 0, k * r.hidden, (k + 1) * r.hidden) * of : sum;
-      };
-      const Val i = f(r.clipped(peep(r.gate(all, 0), 0, cell)));
-      const Val forget = coupled ? 1.0 - i : f(r.clipped(peep(r.gate(all, 2), 2, cell)));
-      const Val next = forget * cell + i * g(r.clipped(r.gate(all, 3)));
-      const Val o = f(r.clipped(peep(r.gate(all, 1), 1, next)));
-      return std::pair<Val, Val>{o * out(next), next};
+  Recurrent r(c, 4, {"Sigmoid", "Tanh", "Tanh"});
+  return r.run(true, [&](int64_t d) {
+    const Value x = r.inputs(d), w = Recurrent::row(r.in[2], d), bias = r.bias(d, 4, 4);
+    LstmWays ways{r.activation(d, 0), r.activation(d, 1), r.activation(d, 2, /*clips=*/false)};
+    if (r.has(7)) {
+      ways.input_peephole = r.rows(7, d, 0, 1);
+      ways.output_peephole = r.rows(7, d, 1, 1);
+      ways.forget_peephole = r.rows(7, d, 2, 1);
+    }
+    ways.coupled = c.integer("input_forget", 0) != 0;
+    return [&r, x, w, bias, ways](int64_t t, const RecurrentState& state) {
+      const Value sums = r.at(x, t) + linear(state.h, w, bias);
+      return lstm_step({r.gate(sums, 0), r.gate(sums, 2), r.gate(sums, 3), r.gate(sums, 1)}, state, ways);
     };
   });
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "gyrus/nn.h"
 #include "import/onnx_ops.h"
 
 namespace gyrus::onnx {
@@ -107,9 +108,8 @@ Vals reduce_log_sum_exp(Ctx& c) {
   if (r.axes.empty()) return done(r, x);
   for (const int64_t axis : r.axes)
     if (x.shape()[static_cast<size_t>(axis)] == 0) return done(r, filled(x, reduced_shape(r), -kInfinity));
-  const Val most = reduce("reduce_max", x, r.axes, true);
-  const Val sum = reduce("reduce_sum", op("exp", {x - most}), r.axes, true);
-  return done(r, reshape(op("log", {sum}) + most, reduced_shape(r)));
+  const Val y = built({x}, [&](const Values& v) { return log_sum_exp(v[0], {r.axes, true}); });
+  return done(r, reshape(y, reduced_shape(r)));
 }
 
 template <bool kSum>

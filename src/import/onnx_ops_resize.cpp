@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "import/onnx_ops.h"
+#include "nn/taps.h"
 
 namespace gyrus::onnx {
 namespace {
@@ -47,10 +48,10 @@ double cubic(double x, double a) {
   return 0;
 }
 
-// Elements of the axis, by their place, and what each counts.
-using Taps = std::vector<std::pair<int64_t, double>>;
+// What one output is made of: elements of the axis, by their place, and what each counts.
+using Parts = std::vector<std::pair<int64_t, double>>;
 
-Taps nearest_tap(const Mode& mode, double x) {
+Parts nearest_tap(const Mode& mode, double x) {
   const double down = std::floor(x), ratio = x - down;
   bool left = true;
   if (mode.nearest == "round_prefer_floor")
@@ -64,12 +65,12 @@ Taps nearest_tap(const Mode& mode, double x) {
   return {{whole(down) + (left ? 0 : 1), 1}};
 }
 
-Taps taps_of(const Mode& mode, const Axis& a, double x) {
+Parts parts_of(const Mode& mode, const Axis& a, double x) {
   if (mode.kind == "nearest") return nearest_tap(mode, x);
   const double down = std::floor(x), ratio = x - down, scale = mode.antialias ? std::min(a.scale, 1.0) : 1.0;
   const bool linear = mode.kind == "linear";
   const int64_t first = whole(std::floor((linear ? -1 : -2) / scale)) + 1;
-  Taps taps;
+  Parts parts;
   double sum = 0;
   for (int64_t i = first; i < 2 - first; ++i) {
     const double at = (static_cast<double>(i) - ratio) * scale;
@@ -77,46 +78,36 @@ Taps taps_of(const Mode& mode, const Axis& a, double x) {
     const int64_t place = whole(down) + i;
     if (mode.exclude_outside && (place < 0 || place >= a.in)) weight = 0;
     sum += weight;
-    taps.push_back({place, weight});
+    parts.push_back({place, weight});
   }
   if (mode.exclude_outside || mode.antialias)
-    for (auto& [place, weight] : taps) weight /= sum;
-  return taps;
+    for (auto& [place, weight] : parts) weight /= sum;
+  return parts;
 }
 
 Val resize_axis(Val x, const Mode& mode, const Axis& a) {
-  std::vector<Taps> all;
-  size_t most = 1;
+  Taps taps;
   std::vector<uint8_t> inside;
-  bool outside = false;
+  bool outside = false, any = false;
   for (int64_t i = 0; i < a.out; ++i) {
     const double at = source_of(mode, a, i);
     inside.push_back(mode.coordinates != "tf_crop_and_resize" || (at >= 0 && at <= static_cast<double>(a.in - 1)));
     outside = outside || !inside.back();
-    all.push_back(taps_of(mode, a, at));
-    most = std::max(most, all.back().size());
+    const Parts parts = parts_of(mode, a, at);  // as many for every output
+    taps.positions.resize(parts.size());
+    taps.weights.resize(parts.size());
+    for (size_t t = 0; t < parts.size(); ++t) {
+      taps.positions[t].push_back(std::clamp<int64_t>(parts[t].first, 0, a.in - 1));
+      taps.weights[t].push_back(parts[t].second);
+      any = any || parts[t].second != 0;
+    }
   }
+  Val y = any ? built({x}, [&](const auto& v) { return weighted(v[0], a.axis, taps); })
+              : filled(x, with(x.shape(), a.axis, a.out), 0);
   Shape along(x.rank(), 1);
   along[a.axis] = a.out;
-  Val sum;
-  for (size_t t = 0; t < most; ++t) {
-    Ints at;
-    std::vector<double> weights;
-    bool any = false, ones = true;
-    for (const Taps& taps : all) {
-      at.push_back(std::clamp<int64_t>(taps[t].first, 0, a.in - 1));
-      weights.push_back(taps[t].second);
-      any = any || taps[t].second != 0;
-      ones = ones && taps[t].second == 1;
-    }
-    if (!any) continue;
-    Val part = take(x, at, a.axis);
-    if (!ones) part = part * cast(floats(*x.graph, along, weights), x.elem);
-    sum = sum ? sum + part : part;
-  }
-  if (!sum) sum = filled(x, with(x.shape(), a.axis, a.out), 0);
-  if (outside) sum = where(mask(*x.graph, along, inside), sum, scalar(sum, mode.extrapolation));
-  return sum;
+  if (outside) y = where(mask(*x.graph, along, inside), y, scalar(y, mode.extrapolation));
+  return y;
 }
 
 Vals resized(Val x, const Mode& mode, const std::vector<Axis>& axes) {

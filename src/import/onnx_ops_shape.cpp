@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/tensor.h"
+#include "gyrus/nn.h"
 #include "import/onnx_ops.h"
 
 namespace gyrus::onnx {
@@ -136,7 +137,7 @@ Vals expand_node(Ctx& c) {
 }
 
 Vals tile(Ctx& c) {
-  Val x = c.in(0);
+  const Val x = c.in(0);
   Ints repeats;
   if (c.opset() < 6) {
     repeats = Ints(x.rank(), 1);
@@ -145,37 +146,9 @@ Vals tile(Ctx& c) {
     repeats = c.known_ints(1);
   }
   if (repeats.size() != x.rank()) invalid("repeats has another length than the rank");
-  for (size_t a = 0; a < x.rank(); ++a) {
-    if (repeats[a] == 1) continue;
-    if (sized(repeats[a]) < 0) invalid("repeats a negative number of times");
-    const Shape shape = x.shape();
-    const Shape outer(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(a)),
-        rest(shape.begin() + static_cast<std::ptrdiff_t>(a), shape.end());
-    const Val rows = reshape(x, {element_count(outer), 1, element_count(rest)});
-    x = reshape(expand(rows, {element_count(outer), repeats[a], element_count(rest)}),
-                with(shape, a, shape[a] * repeats[a]));
-  }
-  return {x};
-}
-
-// Where the elements of a padded axis come from.
-Ints padded_places(int64_t extent, int64_t before, int64_t after, const std::string& mode) {
-  Ints at;
-  constexpr int64_t kLongest = int64_t{1} << 22;
-  if (before + extent + after > kLongest) unsupported("an axis of more than 4 million elements after padding");
-  for (int64_t i = -before; i < extent + after; ++i) {
-    int64_t k = i;
-    if (mode == "edge") k = std::clamp<int64_t>(i, 0, extent - 1);
-    if (mode == "wrap") k = ((i % extent) + extent) % extent;
-    if (mode == "reflect" && extent == 1) k = 0;
-    if (mode == "reflect" && extent > 1) {
-      const int64_t period = 2 * (extent - 1);
-      k = ((i % period) + period) % period;
-      k = k < extent ? k : period - k;
-    }
-    at.push_back(k);
-  }
-  return at;
+  for (const int64_t count : repeats)
+    if (sized(count) < 0) invalid("repeats a negative number of times");
+  return {built({x}, [&](const Values& v) { return gyrus::tile(v[0], repeats); })};
 }
 
 // With a value that is computed, or not finite.
@@ -202,14 +175,15 @@ Vals pad_node(Ctx& c) {
     return {std::isfinite(value) ? pad(x, pads, value) : pad_with(x, pads, scalar(x, value))};
   }
   if (mode != "edge" && mode != "reflect" && mode != "wrap") unsupported(cat("mode ", in_quotes(mode)));
-  for (size_t a = 0; a < pads.size() / 2; ++a) {
-    const int64_t before = sized(pads[a]), after = sized(pads[a + pads.size() / 2]);
-    if (before == 0 && after == 0) continue;
-    if (x.shape()[a] == 0) invalid("pads an axis without elements");
-    if (before + after + x.shape()[a] < 0) invalid("cuts more than there is");
-    x = take(x, padded_places(x.shape()[a], before, after, mode), a);
+  constexpr int64_t kLongest = int64_t{1} << 22;
+  for (size_t a = 0; a < x.rank(); ++a) {
+    const int64_t added = sized(pads[a]) + sized(pads[a + x.rank()]), extent = x.shape()[a];
+    if (extent == 0 && added != 0) invalid("pads an axis without elements");
+    if (extent + added < 0) invalid("cuts more than there is");
+    if (extent + added > kLongest) unsupported("an axis of more than 4 million elements after padding");
   }
-  return {x};
+  const PadMode how = mode == "edge" ? PadMode::Edge : mode == "wrap" ? PadMode::Wrap : PadMode::Reflect;
+  return {built({x}, [&](const auto& v) { return gyrus::pad(v[0], pads, how); })};
 }
 
 Vals shape_node(Ctx& c) {

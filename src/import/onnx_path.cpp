@@ -26,12 +26,22 @@ std::vector<std::byte> read_part(const fs::path& path, uint64_t offset, uint64_t
   return bytes;
 }
 
+// model.onnx, else the only file of the folder that is called so.
+fs::path file_in(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / "model.onnx", error)) return folder / "model.onnx";
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == ".onnx") found.push_back(entry.path());
+  return found.size() == 1 ? found[0] : folder / "model.onnx";
+}
+
 }  // namespace
 
 std::optional<ModelFile> open_model(const std::string& given) {
   std::error_code error;
   fs::path path(given);
-  if (fs::is_directory(path, error)) path /= "model.onnx";
+  if (fs::is_directory(path, error)) path = file_in(path);
   if (!fs::is_regular_file(path, error)) return std::nullopt;
   // The first bytes tell most files apart; only what may be one is read as a whole.
   ModelFile file;

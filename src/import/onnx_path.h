@@ -14,7 +14,8 @@ struct ModelFile {
   ExternalData external;
 };
 
-// The file, or model.onnx of the folder; nothing where that is no ONNX file. Not part of the WASM build.
+// The file, or model.onnx of the folder, or its only .onnx file; nothing where that is no ONNX file. Not part of the
+// WASM build.
 std::optional<ModelFile> open_model(const std::string& path);
 
 }  // namespace gyrus::onnx

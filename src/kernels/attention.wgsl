@@ -21,11 +21,16 @@ fn query_unit(row: u32, base: u32, unit: u32, count: u32) -> vec4<f32> {
 fn key_unit(base: u32, tile: u32, d: u32, e: u32) -> vec4<f32> {
   let row = tile + e / kDeep;
   let unit = d + e % kDeep;
+{{#whole}}
+  // Scores of keys beyond the last are not looked at.
+  return k[(base + min(row, P.keys - 1u)) * P.depth + unit + P.k_shift];
+{{/whole}}{{^whole}}
   var value = vec4<f32>(0.0);
   if (row < P.keys && unit < P.depth && e < kColumns * kDeep) {
     value = k[(base + row) * P.depth + unit + P.k_shift];
   }
   return value;
+{{/whole}}
 }
 
 fn value_unit(base: u32, row: u32, e: u32) -> vec4<f32> {
@@ -110,6 +115,20 @@ fn value_unit(base: u32, row: u32, e: u32) -> vec4<f32> {
         next_v{{l}} = value_unit(k_base, tile, lane + {{l}}u * {{wg}}u);
 {{/l}}
       }
+{{#whole}}
+{{@c=deep}}
+      {
+        let at = (d + {{c}}u) * 4u * kQuads + down;
+{{@j=keys}}
+        let k{{j}} = pool[{{c}}u * (kColumns + 1u) + across + {{j}}u * kAcross];
+{{/j}}{{@m=four}}{{@a=quads}}
+        let q{{m}}_{{a}} = qs[at + {{m}}u * kQuads + {{a}}u];
+{{@j=keys}}
+        s{{j}}_{{a}} = fma(q{{m}}_{{a}}, vec4<f32>(k{{j}}[{{m}}]), s{{j}}_{{a}});
+{{/j}}{{/a}}{{/m}}
+      }
+{{/c}}
+{{/whole}}{{^whole}}
       let units = min(kDeep, P.depth - d);
       for (var c = 0u; c < units; c++) {
         let at = (d + c) * 4u * kQuads + down;
@@ -121,6 +140,7 @@ fn value_unit(base: u32, row: u32, e: u32) -> vec4<f32> {
         s{{j}}_{{a}} = fma(q{{m}}_{{a}}, vec4<f32>(k{{j}}[{{m}}]), s{{j}}_{{a}});
 {{/j}}{{/a}}{{/m}}
       }
+{{/whole}}
     }
 {{@j=keys}}
     let key{{j}} = tile + across + {{j}}u * kAcross;
@@ -149,10 +169,15 @@ fn value_unit(base: u32, row: u32, e: u32) -> vec4<f32> {
     }
 {{/r}}
     s{{j}}_{{a}} = select(vec4<f32>(-3.4028234663852886e38), s{{j}}_{{a}}, seen{{j}}_{{a}} > vec4<f32>(0.0));
-{{/picky}}{{^picky}}
-    s{{j}}_{{a}} = select(vec4<f32>(-3.4028234663852886e38), s{{j}}_{{a}}, key{{j}} < P.keys);
 {{/picky}}
 {{/a}}{{/j}}
+{{^picky}}
+  if (tile + kColumns > P.keys) {
+{{@j=keys}}{{@a=quads}}
+    s{{j}}_{{a}} = select(vec4<f32>(-3.4028234663852886e38), s{{j}}_{{a}}, key{{j}} < P.keys);
+{{/a}}{{/j}}
+  }
+{{/picky}}
 {{@a=quads}}
     var highest{{a}} = s0_{{a}};
 {{@j=keys}}

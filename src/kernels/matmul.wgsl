@@ -1,9 +1,10 @@
 // matmul.wgsl: y[z,m,n] = act(bias[n] + sum over k of a[z,m,k] * b[z,k,n]); plain tensors, batches z broadcast.
 // A workgroup of {{threads}} × {{threads}} lanes makes a tile of {{tile}} × {{tile}} results, each lane {{rows}} × {{rows}} of them, from tiles of
 // {{depth}} steps of k in workgroup memory: a_tile [lane's row][its rows][k/4] and b_tile [k][n/4] of vec4,
-// structs whose inner index is constant, so that no bounds are tested. Wide: operands are read in quads,
-// the next tiles while the last are multiplied. Elements outside the bound windows count as zero; where this is not the
-// first dispatch it goes on from the sum so far, where it is not the last it leaves the sum.
+// structs whose inner index is constant, so that no bounds are tested. Wide: operands are read and results written in
+// quads, the next tiles read while the last are multiplied, and k may be cut into parts whose sums matmul_finish adds.
+// Otherwise elements outside the bound windows count as zero; where this is not the first dispatch it goes on from the
+// sum so far, where it is not the last it leaves the sum.
 {{>elementwise}}
 {{head}}
 struct Rows {
@@ -15,7 +16,7 @@ struct Columns {
 const kSteps = {{steps}}u;  // quads of a row of a's tile
 const kQuads = {{tile}}u / 4u;  // of a row of b_tile
 {{#last}}
-fn epilogue(x: f32) -> f32 {
+fn epilogue(x: {{T}}{{extra_arguments}}) -> {{T}} {
 {{epilogue}}}
 {{/last}}
 // Where the matrices of batch z begin.
@@ -26,28 +27,71 @@ fn b_matrix(z: u32) -> u32 {
 {{b_matrix}}}
 
 {{#wide}}
-// Row m of the tile of a, quad s along k.
-fn put_a(m: u32, s: u32, value: vec4<f32>) {
-  a_tile[m % {{threads}}u].w[m / {{threads}}u * kSteps + s] = value;
-}
-
-// Quad e of the tile of a from (m0, k0) on, and of that of b from (k0, n0) on.
+// Quad e of the tile of a from (m0, k0) on: four steps of k, or of a transposed operand four rows.
 fn a_quad(matrix: u32, m0: u32, k0: u32, e: u32) -> vec4<f32> {
+{{#transpose_a}}
+  let m = m0 + e % kQuads * 4u;
+  let k = k0 + e / kQuads;
+  let i = matrix + k * P.m + m;
+{{/transpose_a}}{{^transpose_a}}
   let m = m0 + e / kSteps;
   let k = k0 + e % kSteps * 4u;
+  let i = matrix + m * P.k + k;
+{{/transpose_a}}
   if (m >= P.m || k >= P.k) {
     return vec4<f32>(0.0);
   }
-  return a[(matrix + m * P.k + k) / 4u + P.a_shift];
+  return a[i / 4u + P.a_shift];
 }
 
+fn put_a(e: u32, value: vec4<f32>) {
+{{#transpose_a}}
+  let k = e / kQuads;
+  for (var l = 0u; l < 4u; l++) {
+    let m = e % kQuads * 4u + l;
+    a_tile[m % {{threads}}u].w[m / {{threads}}u * kSteps + k / 4u][k % 4u] = value[l];
+  }
+{{/transpose_a}}{{^transpose_a}}
+  let m = e / kSteps;
+  a_tile[m % {{threads}}u].w[m / {{threads}}u * kSteps + e % kSteps] = value;
+{{/transpose_a}}
+}
+
+// The same of b from (k0, n0) on: four columns, or of a transposed operand four steps of k.
 fn b_quad(matrix: u32, k0: u32, n0: u32, e: u32) -> vec4<f32> {
-  let k = k0 + e / kQuads;
+{{#transpose_b}}
+  let n = n0 + e / kSteps;
+  let k = k0 + e % kSteps * 4u;
+  let i = matrix + n * P.k + k;
+{{/transpose_b}}{{^transpose_b}}
   let n = n0 + e % kQuads * 4u;
+  let k = k0 + e / kQuads;
+  let i = matrix + k * P.n + n;
+{{/transpose_b}}
   if (k >= P.k || n >= P.n) {
     return vec4<f32>(0.0);
   }
-  return b[(matrix + k * P.n + n) / 4u + P.b_shift];
+  return b[i / 4u + P.b_shift];
+}
+
+fn put_b(e: u32, value: vec4<f32>) {
+{{#transpose_b}}
+  let n = e / kSteps;
+  for (var l = 0u; l < 4u; l++) {
+    b_tile[e % kSteps * 4u + l].w[n / 4u][n % 4u] = value[l];
+  }
+{{/transpose_b}}{{^transpose_b}}
+  b_tile[e / kQuads].w[e % kQuads] = value;
+{{/transpose_b}}
+}
+
+// Four results of a row from column n on.
+fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
+  if (ours && m < P.m && n < P.n) {
+    let o = ((z * P.m + m) * P.n + n) / 4u;
+    let sum = sums{{#bias}} + bias[P.bias_shift + n / 4u]{{/bias}};
+    output[o + P.output_shift] = {{#last}}{{store}}{{/last}}{{^last}}sum{{/last}};
+  }
 }
 {{/wide}}{{^wide}}
 fn a_at(matrix: u32, m: u32, k: u32) -> f32 {
@@ -65,7 +109,6 @@ fn b_at(matrix: u32, k: u32, n: u32) -> f32 {
   }
   return {{b_element}};
 }
-{{/wide}}
 
 // Four results of a row from column n on.
 fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
@@ -81,14 +124,23 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
     }
   }
 }
+{{/wide}}
 
 {{main}}
   let group = group_index(wid, nwg);
-  let z = P.first_batch + group / (P.m_tiles * P.n_tiles);
+  let z = P.first_batch + group / (P.m_tiles * P.n_tiles){{#parts}} % P.batches{{/parts}};
   let m0 = P.first_row + group / P.n_tiles % P.m_tiles * {{tile}}u;
   let n0 = group % P.n_tiles * {{tile}}u;
   let tx = lane % {{threads}}u;
   let ty = lane / {{threads}}u;
+{{#parts}}
+  let part = group / (P.m_tiles * P.n_tiles * P.batches);
+  let k_begin = part * P.part;
+  let k_end = min(P.k, k_begin + P.part);
+{{/parts}}{{^parts}}
+  let k_begin = 0u;
+  let k_end = P.k;
+{{/parts}}
   let a_first = a_matrix(z);
   let b_first = b_matrix(z);
 {{@r=rows}}{{@j=quads}}
@@ -96,16 +148,16 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
 {{/j}}{{/r}}
 {{#wide}}
 {{@i=loads}}
-  var next_a{{i}} = a_quad(a_first, m0, 0u, lane + {{i}}u * {{wg}}u);
-  var next_b{{i}} = b_quad(b_first, 0u, n0, lane + {{i}}u * {{wg}}u);
+  var next_a{{i}} = a_quad(a_first, m0, k_begin, lane + {{i}}u * {{wg}}u);
+  var next_b{{i}} = b_quad(b_first, k_begin, n0, lane + {{i}}u * {{wg}}u);
 {{/i}}
 {{/wide}}
-  for (var k0 = 0u; k0 < P.k; k0 += {{depth}}u) {
+  for (var k0 = k_begin; k0 < k_end; k0 += {{depth}}u) {
     workgroupBarrier();
 {{#wide}}
 {{@i=loads}}
-    put_a((lane + {{i}}u * {{wg}}u) / kSteps, lane % kSteps, next_a{{i}});
-    b_tile[(lane + {{i}}u * {{wg}}u) / kQuads].w[(lane + {{i}}u * {{wg}}u) % kQuads] = next_b{{i}};
+    put_a(lane + {{i}}u * {{wg}}u, next_a{{i}});
+    put_b(lane + {{i}}u * {{wg}}u, next_b{{i}});
 {{/i}}
     workgroupBarrier();
 {{@i=loads}}
@@ -150,6 +202,6 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
   }
   // Lanes that lie beyond the matrix or in another window make nothing.
 {{@r=rows}}{{@j=quads}}
-  store(group < P.groups, z, m0 + ty + {{r}}u * {{threads}}u, n0 + (tx + {{j}}u * {{threads}}u) * 4u, y{{r}}_{{j}});
+  store(group < P.groups, z{{#parts}} + part * P.batches{{/parts}}, m0 + ty + {{r}}u * {{threads}}u, n0 + (tx + {{j}}u * {{threads}}u) * 4u, y{{r}}_{{j}});
 {{/j}}{{/r}}
 }

@@ -78,16 +78,19 @@ Value roll(Value x, const std::vector<int64_t>& shifts, const std::vector<int64_
 }
 
 Value tile(Value x, const std::vector<int64_t>& repeats) {
-  const Shape shape = x.shape();
-  if (repeats.size() != shape.size())
-    fail(ErrorCode::InvalidGraph, "tile", repeats.size(), " repeats for the axes of ", to_string(shape));
-  Shape apart, repeated, result;
-  for (size_t a = 0; a < shape.size(); ++a) {
-    apart.insert(apart.end(), {1, shape[a]});
-    repeated.insert(repeated.end(), {repeats[a], shape[a]});
-    result.push_back(repeats[a] * shape[a]);
+  const Shape own = x.shape();
+  if (repeats.size() != own.size())
+    fail(ErrorCode::InvalidGraph, "tile", repeats.size(), " repeats for the axes of ", to_string(own));
+  // An axis at a time: everything from it on is one row, repeated.
+  for (size_t a = 0; a < own.size(); ++a) {
+    if (repeats[a] == 1) continue;
+    Shape shape = x.shape();
+    const auto at = shape.begin() + static_cast<std::ptrdiff_t>(a);
+    const int64_t outer = element_count(Shape(shape.begin(), at)), rest = element_count(Shape(at, shape.end()));
+    shape[a] *= repeats[a];
+    x = reshape(expand(reshape(x, {outer, 1, rest}), {outer, repeats[a], rest}), shape);
   }
-  return reshape(expand(reshape(x, apart), repeated), result);
+  return x;
 }
 
 Value stack(const std::vector<Value>& parts, int64_t axis) {

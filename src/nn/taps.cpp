@@ -33,7 +33,7 @@ Value take(Value x, size_t axis, const std::vector<int64_t>& positions) {
 Value along_axis(Value x, size_t axis, const std::vector<double>& numbers) {
   Shape shape(x.shape().size(), 1);
   shape[axis] = static_cast<int64_t>(numbers.size());
-  Tensor tensor(DType::F32, shape);
+  Tensor tensor(x.dtype(), shape);
   for (size_t i = 0; i < numbers.size(); ++i) set(tensor, static_cast<int64_t>(i), numbers[i]);
   return x.graph().constant(std::move(tensor));
 }

@@ -13,7 +13,7 @@ size_t front_axis(Value x, int64_t axis, const char* op);
 Value slice_axis(Value x, size_t axis, int64_t start, int64_t end, int64_t step = 1);
 // The elements of an axis with these positions.
 Value take(Value x, size_t axis, const std::vector<int64_t>& positions);
-// A constant of f32 along one axis of x, which broadcasts over the others.
+// A constant of the type of x along one of its axes, which broadcasts over the others.
 Value along_axis(Value x, size_t axis, const std::vector<double>& numbers);
 
 // Output i is made from positions[t][i] with the weights[t][i], t = 0 …

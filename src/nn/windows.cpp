@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "core/tensor.h"
@@ -60,7 +61,21 @@ Value tap(Value x, size_t axis, const AxisWindow& w, int64_t t) {
   return slice_axis(x, axis, first, first + (w.out - 1) * w.stride + 1, w.stride);
 }
 
-constexpr double kLowest = -3.4028234663852886e38;
+// The element that none is smaller than.
+double lowest(DType dtype) {
+  if (dtype == DType::F32) return -3.4028234663852886e38;
+  if (dtype == DType::F16) return -65504;
+  return dtype == DType::I32 || dtype == DType::I64 ? std::numeric_limits<int32_t>::min() : 0;
+}
+
+Value summed(Value x, const std::vector<AxisWindow>& all) {
+  for (size_t a = all.size(); a-- > 0;) {
+    const Value wide = padded(x, a + 2, all[a], 0);
+    x = tap(wide, a + 2, all[a], 0);
+    for (int64_t t = 1; t < all[a].kernel; ++t) x = x + tap(wide, a + 2, all[a], t);
+  }
+  return x;
+}
 
 // How many cells of each window count.
 std::vector<double> counts(const AxisWindow& w, bool with_padding) {
@@ -172,22 +187,28 @@ Value turned_weight(Value weight, int64_t groups) {
 Value max_pool(Value x, const Windows& windows) {
   const std::vector<AxisWindow> all = axis_windows(x.shape(), windows, "max_pool");
   for (size_t a = all.size(); a-- > 0;) {
-    const Value wide = padded(x, a + 2, all[a], kLowest);
+    const Value wide = padded(x, a + 2, all[a], lowest(x.dtype()));
     x = tap(wide, a + 2, all[a], 0);
     for (int64_t t = 1; t < all[a].kernel; ++t) x = max(x, tap(wide, a + 2, all[a], t));
   }
   return x;
 }
 
+Value sum_pool(Value x, const Windows& windows) { return summed(x, axis_windows(x.shape(), windows, "sum_pool")); }
+
 Value avg_pool(Value x, const Windows& windows, bool count_include_pad) {
   const std::vector<AxisWindow> all = axis_windows(x.shape(), windows, "avg_pool");
-  for (size_t a = all.size(); a-- > 0;) {
-    const Value wide = padded(x, a + 2, all[a], 0);
-    x = tap(wide, a + 2, all[a], 0);
-    for (int64_t t = 1; t < all[a].kernel; ++t) x = x + tap(wide, a + 2, all[a], t);
+  x = summed(x, all);
+  double common = 1;  // of all axes whose windows are alike
+  for (size_t a = 0; a < all.size(); ++a) {
+    std::vector<double> shares = counts(all[a], count_include_pad);
+    for (double& count : shares) count = 1 / std::max(count, 1.0);
+    if (std::all_of(shares.begin(), shares.end(), [&](double share) { return share == shares[0]; }))
+      common *= shares[0];
+    else
+      x = x * along_axis(x, a + 2, shares);
   }
-  for (size_t a = 0; a < all.size(); ++a) x = x / along_axis(x, a + 2, counts(all[a], count_include_pad));
-  return x;
+  return x * common;
 }
 
 Value adaptive_max_pool(Value x, const std::vector<int64_t>& size) {
@@ -214,27 +235,32 @@ Value im2col(Value x, const Windows& windows) {
 }
 
 Value fold(Value x, const std::vector<int64_t>& size, const Windows& windows) {
-  if (size.size() != 2 || x.shape().size() != 3)
-    fail(ErrorCode::InvalidGraph, "fold", "expected [N, C kh kw, positions] and a size of two numbers");
-  const int64_t cells = windows.kernel.at(0) * windows.kernel.at(1), channels = x.shape()[1] / cells;
-  const std::vector<AxisWindow> w = axis_windows({x.shape()[0], channels, size[0], size[1]}, windows, "fold");
-  const Value apart = reshape(x, {x.shape()[0], channels, w[0].kernel, w[1].kernel, w[0].out, w[1].out});
+  const size_t rank = size.size();
+  if (rank < 1 || x.shape().size() != 3 || windows.kernel.size() != rank)
+    fail(ErrorCode::InvalidGraph, "fold", "expected [N, C times the kernel, positions] and a size for each axis of it");
+  const int64_t cells = element_count(windows.kernel), batch = x.shape()[0];
+  Shape map = {batch, x.shape()[1] / std::max<int64_t>(1, cells)}, apart = {batch, map[1], cells}, part_shape = map;
+  map.insert(map.end(), size.begin(), size.end());
+  const std::vector<AxisWindow> w = axis_windows(map, windows, "fold");
+  for (const AxisWindow& axis : w) {
+    apart.push_back(axis.out);
+    part_shape.push_back(axis.out);
+  }
+  const Value columns = reshape(x, apart);
   Value sum;
-  for (int64_t i = 0; i < w[0].kernel; ++i)
-    for (int64_t j = 0; j < w[1].kernel; ++j) {
-      Value part = slice_axis(slice_axis(apart, 2, i, i + 1), 3, j, j + 1);
-      part = reshape(part, {x.shape()[0], channels, w[0].out, w[1].out});
-      part = stuffed(stuffed(part, 2, w[0].stride), 3, w[1].stride);
-      std::vector<int64_t> pads(8, 0);
-      const int64_t taps[] = {i, j};
-      for (size_t a = 0; a < 2; ++a) {
-        pads[a + 2] = taps[a] * w[a].dilation;
-        pads[a + 6] = w[a].in + w[a].before + w[a].after - pads[a + 2] - part.shape()[a + 2];
-      }
-      part = pad(part, pads);
-      sum = sum ? sum + part : part;
+  for (int64_t cell = 0; cell < cells; ++cell) {
+    Value part = reshape(slice_axis(columns, 2, cell, cell + 1), part_shape);
+    std::vector<int64_t> pads(2 * (rank + 2), 0);
+    int64_t rest = cell;
+    for (size_t a = rank; a-- > 0; rest /= w[a].kernel) {
+      part = stuffed(part, a + 2, w[a].stride);
+      pads[a + 2] = rest % w[a].kernel * w[a].dilation;
+      pads[a + rank + 4] = w[a].in + w[a].before + w[a].after - pads[a + 2] - part.shape()[a + 2];
     }
-  for (size_t a = 0; a < 2; ++a) sum = slice_axis(sum, a + 2, w[a].before, w[a].before + w[a].in);
+    part = pad(part, pads);
+    sum = sum ? sum + part : part;
+  }
+  for (size_t a = 0; a < rank; ++a) sum = slice_axis(sum, a + 2, w[a].before, w[a].before + w[a].in);
   return sum;
 }
 

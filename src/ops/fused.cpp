@@ -149,6 +149,7 @@ std::vector<Node> body_of(const Node& node) {
   Node step;
   step.op = node.op;
   step.attrs = node.attrs;
+  step.label = node.label;
   for (size_t i = 0; i < node.inputs.size(); ++i) step.inputs.push_back(static_cast<ValueId>(i));
   return {step};
 }

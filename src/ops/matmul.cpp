@@ -85,6 +85,8 @@ const OpDef kMatmul = {
     .reference = reference,
     .takes_body = [](const Node&) { return true; },
     .own_inputs = 3,
+    .reads_further = true,
+    .transposes = {"transpose_a", "transpose_b"},
     .flops = flops,
 };
 

@@ -21,6 +21,7 @@
 #include "ops/reshape.h"
 #include "ops/rows.h"
 #include "ops/slice.h"
+#include "ops/strided.h"
 #include "ops/transpose.h"
 #include "ops/update_slice.h"
 
@@ -35,6 +36,7 @@ const std::vector<const OpDef*>& all_ops() {
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
+        &kStrided,
     };
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

@@ -13,6 +13,7 @@ Graph optimize(const Graph& graph, Precision precision,
   step("decompose", decompose(current));
   step("fold_constants", fold_constants(current));
   step("narrow_integers", narrow_integers(current));
+  step("join_movement", join_movement(current));
   step("fold_scale", fold_scale(current));
   step("gather_statistics", gather_statistics(current));
   step("fuse_argmax", fuse_argmax(current));

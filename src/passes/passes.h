@@ -14,7 +14,7 @@ namespace gyrus {
 
 // Replaces ops that decompose (group_norm, batch_norm, softmax …) by simpler ones.
 Graph decompose(const Graph& graph);
-// Computes nodes whose inputs are all constant.
+// Computes nodes whose inputs are all constant, and turns constants that an op would read transposed.
 Graph fold_constants(const Graph& graph);
 // Makes i32 of i64 and bytes of truth values, ports included. Throws InvalidGraph where a constant does not fit.
 Graph narrow_integers(const Graph& graph);
@@ -22,13 +22,16 @@ Graph narrow_integers(const Graph& graph);
 bool is_wide(DType dtype);  // has no place on devices as it is
 Tensor narrow(const Tensor& tensor, const std::string& name, ErrorCode code);
 Tensor widen(const Tensor& tensor, DType dtype);
+// Makes one op of several in a row that move elements, where strides can say what they do together.
+Graph join_movement(const Graph& graph);
 // Folds per-channel constant scale and shift behind a convolution into its weights and bias.
 Graph fold_scale(const Graph& graph);
 // Lets the convolution that makes a tensor gather the statistics of the norm that reads it.
 Graph gather_statistics(const Graph& graph);
 // A 1×1×1 convolution followed by an argmax over channels becomes one op.
 Graph fuse_argmax(const Graph& graph);
-// Moves single-operand elementwise ops into the body of the convolution, norm or matmul that they follow.
+// Moves elementwise ops into the body of the convolution, norm or matmul that they follow: those of one operand, and
+// where its kernel reads further ones, such as a residual, those of more.
 Graph fuse_epilogues(const Graph& graph);
 // Joins chains of elementwise ops into one node each.
 Graph fuse_elementwise(const Graph& graph);

@@ -259,7 +259,7 @@ MemoryAssignment assign_memory(const std::vector<MemoryRequest>& requests) {
   return result;
 }
 
-Plan PlanBuilder::finish(bool share_memory) {
+Plan PlanBuilder::finish(bool share_memory, std::vector<PlanTrace::Tenant>* tenants) {
   std::vector<MemoryRequest> requests;
   std::vector<uint32_t> requested;  // buffer of each request
   for (uint32_t b = 0; b < plan_.buffers.size(); ++b) {
@@ -275,7 +275,12 @@ Plan PlanBuilder::finish(bool share_memory) {
   for (uint64_t bytes : memory.slot_bytes) buffers.push_back({"", bytes, BufferKind::Storage, 0});
   for (size_t r = 0; r < requests.size(); ++r) {
     final_[requested[r]] = memory.slot[r];
-    if (buffers[memory.slot[r]].label.empty()) buffers[memory.slot[r]].label = plan_.buffers[requested[r]].label;
+    const std::string& label = plan_.buffers[requested[r]].label;
+    if (buffers[memory.slot[r]].label.empty()) buffers[memory.slot[r]].label = label;
+    const int64_t end = static_cast<int64_t>(plan_.steps.size());
+    if (tenants)
+      tenants->push_back(
+          {label, requests[r].bytes, requests[r].first, std::min(requests[r].last, end), memory.slot[r]});
   }
   for (uint32_t b = 0; b < plan_.buffers.size(); ++b) {
     PlanBuffer buffer = plan_.buffers[b];

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "plan/planner.h"
 #include "plan/storage.h"
 
 namespace gyrus {
@@ -60,8 +61,11 @@ class PlanBuilder {
   void keep_from_start(const Storage& storage) { mark(storage, true); }
   void keep_to_end(const Storage& storage) { mark(storage, false); }
 
+  size_t step_count() const { return plan_.steps.size(); }
+
   // Buffers with disjoint lifetimes share memory, unless told not to; the result has its final buffer numbers.
-  Plan finish(bool share_memory = true);
+  // `tenants` is told who lies where.
+  Plan finish(bool share_memory = true, std::vector<PlanTrace::Tenant>* tenants = nullptr);
   // Maps a buffer number given by add_buffer to its number in the finished plan.
   uint32_t final_buffer(uint32_t buffer) const { return final_.at(buffer); }
 

@@ -141,6 +141,7 @@ class AttentionEmitter {
     k.param("scale", static_cast<float>(cap ? a_.scale / a_.softcap : a_.scale * kLog2E));
     k.param("softcap", static_cast<float>(a_.softcap * kLog2E));
     k.constant("rows", tile_.rows).constant("columns", tile_.columns).constant("across", tile_.across());
+    k.flag("whole", a_.depth / 4 % tile_.deep == 0);
     k.constant("quads", tile_.quads).constant("keys", tile_.keys).constant("deep", tile_.deep);
     const auto loads = [&](uint64_t units) {
       return static_cast<int64_t>((units + tile_.lanes() - 1) / tile_.lanes());

@@ -1,4 +1,5 @@
-// Products of matrices: one tiled kernel in two shapes, sums over windows of both operands.
+// Products of matrices: one tiled kernel in several shapes. Where quads can be read, k is cut into parts if the result
+// alone has too few tiles to fill a device; where an operand needs several bindings, sums go over their windows.
 #include <algorithm>
 
 #include "core/error.h"
@@ -21,19 +22,36 @@ struct Tile {
 // Every window of an operand meets every window of the other and of the result; beyond this a plan is of no use.
 constexpr size_t kMostDispatches = 1 << 14;
 
-// In order of preference; the first is for results that have enough of its tiles to fill a device.
-constexpr Tile kTiles[] = {{16, 8, 16}, {8, 4, 8}, {4, 4, 8}, {2, 4, 8}, {1, 4, 4}};
+// In order of preference. The large ones are for results that have enough of their tiles to fill a device, the middle
+// ones for those that are read in quads and not narrow. Rows are hardly asked: lengths that come and go should share
+// their kernels.
+constexpr Tile kTiles[] = {{16, 8, 32}, {16, 8, 16}, {16, 4, 32}, {16, 4, 16},
+                           {8, 4, 8},   {4, 4, 8},   {2, 4, 8},   {1, 4, 4}};
+constexpr uint32_t kLargeSide = 128, kMiddleSide = 64;
+constexpr int64_t kFewRows = 4;
+// Measured on one card (docs/performance.md): workgroups of large and of smaller tiles that fill it, and how long the
+// parts of a cut k should be at least, since their sums are written and read once more.
+constexpr int64_t kEnoughLarge = 256, kEnough = 384, kLeastPart = 512;
 
-Tile tile_for(const Matmul& matmul, int64_t batches, const Limits& limits) {
-  constexpr int64_t kEnough = 64;
-  for (const Tile& tile : kTiles) {
-    const int64_t tiles = batches * (matmul.m / tile.side()) * (matmul.n / tile.side());
-    if (&tile == &kTiles[0] && tiles < kEnough) continue;
-    if (workgroup_size(limits, tile.lanes()) == tile.lanes() &&
-        tile.bytes() <= limits.max_compute_workgroup_storage_size)
-      return tile;
-  }
-  return kTiles[4];
+int64_t tiles_of(const Matmul& matmul, const Tile& tile) {
+  return element_count(matmul.batch) * ceil_div(matmul.m, tile.side()) * ceil_div(matmul.n, tile.side());
+}
+
+Tile tile_for(const Matmul& matmul, bool quads, const Limits& limits) {
+  const auto suits = [&](const Tile& tile) {
+    if (workgroup_size(limits, tile.lanes()) != tile.lanes() ||
+        tile.bytes() > limits.max_compute_workgroup_storage_size)
+      return false;
+    if (tile.side() == kLargeSide) return tiles_of(matmul, tile) >= kEnoughLarge;
+    return tile.side() < kMiddleSide || (quads && matmul.n * 2 > kMiddleSide && matmul.m > kFewRows);
+  };
+  const Tile* found = std::find_if(std::begin(kTiles), std::end(kTiles), suits);
+  return found == std::end(kTiles) ? kTiles[std::size(kTiles) - 1] : *found;
+}
+
+// Into how many parts to cut k.
+int64_t parts_for(const Matmul& matmul, const Tile& tile) {
+  return std::max<int64_t>(std::min(kEnough / tiles_of(matmul, tile), matmul.k / kLeastPart), 1);
 }
 
 // Statements that give the first element of an operand's matrix for batch z.
@@ -47,32 +65,164 @@ std::string matrix_text(char operand, size_t rank) {
 
 class MatmulEmitter {
  public:
-  MatmulEmitter(Lowering& lowering, const Node& node, StoragePtr out, bool with_body)
+  MatmulEmitter(Lowering& lowering, const Node& node)
       : lowering_(lowering),
         node_(node),
         a_(lowering.storage(node.inputs[0])),
         b_(lowering.storage(node.inputs[1])),
         a_shape_(lowering.graph().type(node.inputs[0]).shape),
         b_shape_(lowering.graph().type(node.inputs[1]).shape),
-        matmul_(matmul_of(node, a_shape_, b_shape_)),
-        tile_(tile_for(matmul_, element_count(matmul_.batch), lowering.limits())),
-        out_(std::move(out)),
-        with_body_(with_body) {}
+        matmul_(matmul_of(node, a_shape_, b_shape_)) {
+    // One matrix b for all batches of a: their rows follow one another.
+    const int64_t batches = element_count(matmul_.batch);
+    const auto matrices = [](const Shape& shape) { return element_count({shape.begin(), shape.end() - 2}); };
+    if (!matmul_.transpose_a && matrices(b_shape_) == 1 && matrices(a_shape_) == batches) {
+      matmul_.m *= batches;
+      matmul_.batch.clear();
+      a_shape_ = {matmul_.m, matmul_.k};
+      b_shape_ = {b_shape_.end()[-2], b_shape_.back()};
+    }
+    quads_ = reads_quads();
+    tile_ = tile_for(matmul_, quads_, lowering.limits());
+  }
 
   void run() {
+    const TensorType& type = lowering_.graph().type(node_.outputs[0]);
+    // A body over the raw sum alone runs inside, and so does one with operands of its shape where quads are read;
+    // others, and those whose result is in halves, behind it.
+    const bool floats = node_.outputs.size() == 1 && type.dtype == DType::F32;
+    const TensorType raw{DType::F32, type.shape, Layout::Plain};
+    inside_ = floats && (body_operands(node_) == 1 || (quads_ && reads_further()));
+    if (inside_)
+      out_ = lowering_.make_storage(node_.outputs[0], node_);
+    else
+      out_ = lowering_.make_scratch(raw, label_of(node_) + ".sums");
+    if (quads_ && in_one(*out_, 4))
+      emit_quads();
+    else
+      emit_windows();
+    if (!inside_) emit_body(lowering_, node_, out_, raw);
+  }
+
+ private:
+  // A storage of singles that one binding holds, in units of `lanes`.
+  bool in_one(const Storage& storage, uint64_t lanes) const {
+    return storage.dtype == DType::F32 && storage.units % lanes == 0 && storage.chunks.size() == 1 &&
+           storage.chunks[0].byte_offset % (4 * lanes) == 0 &&
+           fits_window(storage, 0, storage.units, lowering_.limits());
+  }
+
+  // Rows of whole quads that one binding holds.
+  bool reads_quads() const {
+    const int64_t a_row = matmul_.transpose_a ? matmul_.m : matmul_.k,
+                  b_row = matmul_.transpose_b ? matmul_.k : matmul_.n;
+    const bool bias = !has_operand(node_, 2) || in_one(*lowering_.storage(node_.inputs[2]), 4);
+    return a_row % 4 == 0 && b_row % 4 == 0 && matmul_.n % 4 == 0 && in_one(*a_, 4) && in_one(*b_, 4) && bias;
+  }
+
+  // Whether the body's further operands can be read beside the others.
+  bool reads_further() const {
+    const TensorType& type = lowering_.graph().type(node_.outputs[0]);
+    const size_t first = own_inputs(node_),
+                 bindings = 4 + node_.inputs.size() - first + (lowering_.options().check_finite ? 1 : 0);
+    if (bindings > lowering_.limits().max_storage_buffers_per_shader_stage) return false;
+    return std::all_of(node_.inputs.begin() + static_cast<std::ptrdiff_t>(first), node_.inputs.end(), [&](ValueId id) {
+      return lowering_.graph().type(id).shape == type.shape && in_one(*lowering_.storage(id), 4);
+    });
+  }
+
+  // The body, as the function epilogue of the raw sum and the further operands, and its call for the quad or element o.
+  void add_body(Kernel& k, WgslType type, const Storage& out) {
+    std::vector<std::string> names{"x"};
+    std::string arguments, call = "epilogue(sum";
+    for (size_t i = own_inputs(node_); inside_ && i < node_.inputs.size(); ++i) {
+      const std::string name = cat("further", i);
+      k.read(name, quad_view(*lowering_.storage(node_.inputs[i])));
+      names.push_back(cat("x", i));
+      arguments += cat(", ", names.back(), ": ", to_string(type));
+      call += cat(", ", name, "[o + P.", name, "_shift]");
+    }
+    const BodyText body = inside_ ? body_wgsl(node_, names, type) : BodyText{"", {"x"}, {}};
+    k.text("epilogue", body.statements + "  return " + body.result() + ";\n").text("T", to_string(type));
+    k.text("extra_arguments", arguments).text("store", k.stored(out, call + ")"));
+  }
+
+  void add_shape(Kernel& k) const {
+    k.param("m", matmul_.m).param("n", matmul_.n).param("k", matmul_.k);
+    k.shared("a_tile", "Rows", uint64_t{tile_.rows} * tile_.depth * 4, tile_.threads);
+    k.shared("b_tile", "Columns", uint64_t{tile_.side()} * 4, tile_.depth);
+    k.constant("threads", tile_.threads).constant("tile", tile_.side()).constant("depth", tile_.depth);
+    k.constant("rows", tile_.rows).constant("quads", tile_.rows / 4).constant("steps", tile_.depth / 4);
+    k.flag("transpose_a", matmul_.transpose_a).flag("transpose_b", matmul_.transpose_b);
+    add_batch(k);
+  }
+
+  double flops() const { return 2.0 * static_cast<double>(out_->units) * static_cast<double>(matmul_.k); }
+
+  void emit_quads() {
+    const int64_t batches = element_count(matmul_.batch);
+    // Their sums lie in one binding.
+    const auto most = static_cast<int64_t>(
+        std::min(lowering_.limits().max_storage_buffer_binding_size, lowering_.limits().max_buffer_size) /
+        (out_->units * 4));
+    const int64_t wanted = std::max<int64_t>(std::min(parts_for(matmul_, tile_), most), 1);
+    const int64_t part = ceil_div(ceil_div(matmul_.k, wanted), tile_.depth) * tile_.depth;
+    const int64_t parts = ceil_div(matmul_.k, part);
+    const Storage out = quad_view(*out_);
+    const bool bias = has_operand(node_, 2);
+    Storage sums;
+    if (parts > 1) {
+      const Shape shape{parts, static_cast<int64_t>(out_->units)};
+      const StoragePtr scratch = lowering_.make_scratch({DType::F32, shape, Layout::Plain}, label_of(node_) + ".parts");
+      sums = quad_view(*scratch);
+    }
+    Kernel k(lowering_, "matmul", label_of(node_));
+    k.name(cat("matmul ", tile_.side())).workgroup(tile_.lanes());
+    k.flag("wide", true).constant("loads", tile_.side() * tile_.depth / 4 / tile_.lanes());
+    k.read("a", quad_view(*a_)).read("b", quad_view(*b_));
+    if (bias && parts == 1) k.read("bias", quad_view(*lowering_.storage(node_.inputs[2])));
+    k.write("output", parts == 1 ? out : sums);
+    if (parts == 1) k.checks_stored();
+    add_shape(k);
+    k.flag("bias", bias && parts == 1).flag("first", true).flag("last", parts == 1).flag("parts", parts > 1);
+    k.param("part", part).param("batches", batches);
+    k.param("first_batch", int64_t{0}).param("first_row", int64_t{0});
+    k.param("m_tiles", ceil_div(matmul_.m, tile_.side())).param("n_tiles", ceil_div(matmul_.n, tile_.side()));
+    if (parts == 1)
+      add_body(k, wgsl::vec4f, out);
+    else
+      k.text("T", "vec4<f32>");
+    k.dispatch(
+        static_cast<uint64_t>(parts * tiles_of(matmul_, tile_)),
+        {flops(), 4.0 * static_cast<double>(a_->units + b_->units + static_cast<uint64_t>(parts) * out_->units)});
+    if (parts > 1) emit_finish(sums, out, parts);
+  }
+
+  void emit_finish(const Storage& sums, const Storage& out, int64_t parts) {
+    const bool bias = has_operand(node_, 2);
+    Kernel k(lowering_, "matmul_finish", label_of(node_));
+    k.workgroup(64).read("sums", sums);
+    if (bias) k.read("bias", quad_view(*lowering_.storage(node_.inputs[2])));
+    k.write("output", out).checks_stored().flag("bias", bias);
+    k.param("count", out.units).param("columns", matmul_.n / 4).param("parts", parts);
+    add_body(k, wgsl::vec4f, out);
+    k.dispatch((out.units + k.workgroup() - 1) / k.workgroup(),
+               {0, 16.0 * static_cast<double>(parts + 1) * static_cast<double>(out.units)});
+  }
+
+  void emit_windows() {
     const std::vector<Window> as = windows(*a_, 0, a_->units, lowering_.limits());
     const std::vector<Window> bs = windows(*b_, 0, b_->units, lowering_.limits());
-    const size_t results = windows(*out_, 0, out_->units, lowering_.limits()).size();
-    if (as.size() * bs.size() * results > kMostDispatches)
-      fail(ErrorCode::OverLimits, label_of(node_), "would take ", as.size() * bs.size() * results,
+    const std::vector<Window> results = windows(*out_, 0, out_->units, lowering_.limits());
+    if (as.size() * bs.size() * results.size() > kMostDispatches)
+      fail(ErrorCode::OverLimits, label_of(node_), "would take ", as.size() * bs.size() * results.size(),
            " dispatches with bindings of ", lowering_.limits().max_storage_buffer_binding_size,
            " bytes; use smaller matrices");
-    for (const Window& out : windows(*out_, 0, out_->units, lowering_.limits()))
+    for (const Window& out : results)
       for (size_t i = 0; i < as.size() * bs.size(); ++i)
         emit(as[i / bs.size()], bs[i % bs.size()], out, i == 0, i + 1 == as.size() * bs.size());
   }
 
- private:
   // Strides in elements from batch to batch of an operand, 0 along repeated axes.
   void add_batch(Kernel& k) const {
     const auto strides = [&](const Shape& shape) {
@@ -102,41 +252,23 @@ class MatmulEmitter {
     return batches * m_tiles * n_tiles;
   }
 
-  // Rows of whole quads of singles that one binding holds, in an order that needs no turning.
-  bool reads_quads(const Window& a, const Window& b) const {
-    return !matmul_.transpose_a && !matmul_.transpose_b && matmul_.k % 4 == 0 && matmul_.n % 4 == 0 &&
-           a_->dtype == DType::F32 && b_->dtype == DType::F32 && a.count == a_->units && b.count == b_->units &&
-           tile_.side() * tile_.depth / 4 % tile_.lanes() == 0;
-  }
-
   void emit(const Window& a, const Window& b, const Window& out, bool first, bool last) {
     Kernel k(lowering_, "matmul", label_of(node_));
     k.name(cat("matmul ", tile_.side())).workgroup(tile_.lanes());
-    const bool wide = reads_quads(a, b);
-    k.flag("wide", wide).constant("loads", tile_.side() * tile_.depth / 4 / tile_.lanes());
-    if (wide) {
-      k.read("a", quad_view(*a_)).read("b", quad_view(*b_));
-    } else {
-      k.read("a", *a_, a).param("a_begin", a.first).param("a_count", a.count);
-      k.read("b", *b_, b).param("b_begin", b.first).param("b_count", b.count);
-    }
+    k.flag("wide", false).flag("parts", false).constant("loads", 0);
+    k.read("a", *a_, a).param("a_begin", a.first).param("a_count", a.count);
+    k.read("b", *b_, b).param("b_begin", b.first).param("b_count", b.count);
     const bool bias = first && has_operand(node_, 2);
     if (bias) k.read("bias", *lowering_.storage(node_.inputs[2]));
     k.write("output", *out_, out).param("out_begin", out.first).param("out_count", out.count);
     if (last) k.checks_stored();
-    k.param("m", matmul_.m).param("n", matmul_.n).param("k", matmul_.k);
-    add_batch(k);
+    add_shape(k);
     const uint64_t groups = add_tiles(out, k);
-    k.shared("a_tile", "Rows", uint64_t{tile_.rows} * tile_.depth * 4, tile_.threads);
-    k.shared("b_tile", "Columns", uint64_t{tile_.side()} * 4, tile_.depth);
-    k.constant("threads", tile_.threads).constant("tile", tile_.side()).constant("depth", tile_.depth);
-    k.constant("rows", tile_.rows).constant("quads", tile_.rows / 4).constant("steps", tile_.depth / 4);
-    k.flag("transpose_a", matmul_.transpose_a).flag("transpose_b", matmul_.transpose_b).flag("bias", bias);
+    k.flag("bias", bias);
     k.text("a_element", element_text(*a_, "a", "i + P.a_shift"))
         .text("b_element", element_text(*b_, "b", "i + P.b_shift"));
-    const BodyText body = with_body_ ? body_wgsl(node_, {"x"}, wgsl::f32) : BodyText{"", {"x"}, {}};
-    k.text("epilogue", body.statements + "  return " + body.result() + ";\n").text("T", "f32");
-    k.text("store", k.stored(*out_, "epilogue(sum)")).flag("first", first).flag("last", last);
+    add_body(k, wgsl::f32, *out_);
+    k.flag("first", first).flag("last", last);
     const double passes = static_cast<double>(out.count) / static_cast<double>(out_->units);
     k.dispatch(groups,
                {first ? 2.0 * static_cast<double>(out.count) * static_cast<double>(matmul_.k) : 0,
@@ -146,25 +278,16 @@ class MatmulEmitter {
   Lowering& lowering_;
   const Node& node_;
   StoragePtr a_, b_;
-  const Shape& a_shape_;
-  const Shape& b_shape_;
+  Shape a_shape_, b_shape_;
   Matmul matmul_;
-  Tile tile_;
+  bool quads_ = false;  // operands are read in them
+  Tile tile_{};
   StoragePtr out_;
-  bool with_body_;
+  bool inside_ = false;  // the body runs in the kernels of the product
 };
 
 }  // namespace
 
-void lower_matmul(Lowering& lowering, const Node& node) {
-  const TensorType& type = lowering.graph().type(node.outputs[0]);
-  // A body over the raw sum alone runs inside; one with further operands, or a result in halves, behind it.
-  const bool inside = body_operands(node) == 1 && node.outputs.size() == 1 && type.dtype == DType::F32;
-  if (inside) return MatmulEmitter(lowering, node, lowering.make_storage(node.outputs[0], node), true).run();
-  const TensorType raw{DType::F32, type.shape, Layout::Plain};
-  const StoragePtr sums = lowering.make_scratch(raw, label_of(node) + ".sums");
-  MatmulEmitter(lowering, node, sums, false).run();
-  emit_body(lowering, node, sums, raw);
-}
+void lower_matmul(Lowering& lowering, const Node& node) { MatmulEmitter(lowering, node).run(); }
 
 }  // namespace gyrus

@@ -22,6 +22,7 @@
 #include "ops/reshape.h"
 #include "ops/rows.h"
 #include "ops/slice.h"
+#include "ops/strided.h"
 #include "ops/transpose.h"
 #include "ops/update_slice.h"
 
@@ -32,6 +33,7 @@ const LoweringEntry kLowerings[] = {
     {&kReshape, lower_alias},
     {&kTranspose, lower_mapped},
     {&kSlice, lower_mapped},
+    {&kStrided, lower_mapped},
     {&kConcat, lower_mapped},
     {&kPad, lower_mapped},
     {&kExpand, lower_mapped},

@@ -66,17 +66,27 @@ PlanOptions software_options() {
   return options;
 }
 
-Plan make_plan(const Graph& given, const Target& target, const PlanOptions& options) {
-  const Graph graph = arrange_weights(fit(given, target, options), target, options);
+Graph planned_graph(const Graph& graph, const Target& target, const PlanOptions& options) {
+  return arrange_weights(fit(graph, target, options), target, options);
+}
+
+Plan make_plan(const Graph& graph, const Target& target, const PlanOptions& options, PlanTrace* trace) {
+  return lower_graph(planned_graph(graph, target, options), target, options, trace);
+}
+
+Plan lower_graph(const Graph& graph, const Target& target, const PlanOptions& options, PlanTrace* trace) {
+  if (trace) *trace = {graph, {}, {}};
   Lowering lowering(graph, target, options);
   Ports ports(lowering);
   ports.lay_sources();
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     lowering.set_position(n);
+    const size_t begin = lowering.builder().step_count();
     lowering_of(graph.nodes()[n]).lower(lowering, graph.nodes()[n]);
+    if (trace) trace->nodes.push_back({begin, lowering.builder().step_count()});
   }
   ports.lay_results();
-  Plan plan = lowering.builder().finish(options.share_memory);
+  Plan plan = lowering.builder().finish(options.share_memory, trace ? &trace->memory : nullptr);
   ports.finish(plan);
   plan.precision = "f32";
   for (const Node& node : graph.nodes())

@@ -33,8 +33,31 @@ struct PlanOptions {
 // no barriers, which cost it more than reads.
 PlanOptions software_options();
 
+// How a plan came about, for those who look at it.
+struct PlanTrace {
+  struct Steps {
+    size_t begin = 0, end = 0;
+  };
+  // Bytes that a node keeps on the device, from the first step that needs them to the last, both included.
+  struct Tenant {
+    std::string label;
+    uint64_t bytes = 0;
+    int64_t first = 0, last = 0;  // -1: from before the first step; at most the number of steps
+    uint32_t buffer = 0;          // of the plan, which others have before and after
+  };
+  Graph graph;               // as it was lowered, with weights arranged
+  std::vector<Steps> nodes;  // the steps of each of its nodes
+  std::vector<Tenant> memory;
+};
+
 // Turns a graph that went through the passes into a plan that keeps the target's limits: a pure function of its
 // arguments. Throws OverLimits where no cutting makes it fit, naming the node.
-Plan make_plan(const Graph& graph, const Target& target, const PlanOptions& options = {});
+Plan make_plan(const Graph& graph, const Target& target, const PlanOptions& options = {}, PlanTrace* trace = nullptr);
+
+// The two halves of make_plan: the graph as it will be lowered (what does not suit the target decomposed, weights
+// arranged), and the plan of such a graph. Captures may be added between the two; one of a packed value is given as it
+// lies, [N, planes, quads, rest…, 4].
+Graph planned_graph(const Graph& graph, const Target& target, const PlanOptions& options = {});
+Plan lower_graph(const Graph& graph, const Target& target, const PlanOptions& options = {}, PlanTrace* trace = nullptr);
 
 }  // namespace gyrus

@@ -2,11 +2,23 @@
 
 #include <algorithm>
 
+#include "core/tensor.h"
+
 namespace gyrus {
 namespace {
 
+// Of a packed value as it lies: [N, planes, quads, rest…, 4].
+Shape stored_shape(const TensorType& type) {
+  if (type.layout == Layout::Plain) return type.shape;
+  const Shape& s = type.shape;
+  Shape stored = {s[0], s[2], ceil_div(s[1], 4)};
+  stored.insert(stored.end(), s.begin() + 3, s.end());
+  stored.push_back(4);
+  return stored;
+}
+
 PlanPort port(const std::string& name, const TensorType& type, const Storage& storage) {
-  PlanPort result{name, type.dtype, type.shape, {}};
+  PlanPort result{name, type.dtype, stored_shape(type), {}};
   for (const Chunk& chunk : storage.chunks) {
     const uint64_t unit = storage.unit_bytes();
     result.pieces.push_back({chunk.first * unit, {chunk.buffer, chunk.byte_offset, round_up(chunk.count * unit, 4)}});

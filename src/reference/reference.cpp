@@ -23,9 +23,9 @@ RefTensor before(const Graph& graph, const State& state, const States& states) {
   return from_tensor(state.start ? *state.start : Tensor(type.dtype, type.shape));
 }
 
-std::vector<RefTensor> run_node(const Graph& graph, const Node& node, const std::vector<RefTensor>& values) {
-  std::vector<const RefTensor*> inputs;
-  for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? nullptr : &values[id]);
+}  // namespace
+
+std::vector<RefTensor> run_node(const Graph& graph, const Node& node, const std::vector<const RefTensor*>& inputs) {
   std::vector<RefTensor> outputs;
   for (ValueId id : node.outputs) {
     const Shape& shape = graph.type(id).shape;
@@ -34,8 +34,6 @@ std::vector<RefTensor> run_node(const Graph& graph, const Node& node, const std:
   op(node.op).reference(node, inputs, outputs);
   return outputs;
 }
-
-}  // namespace
 
 std::map<std::string, RefTensor> run(const Graph& graph, const std::map<std::string, Tensor>& inputs) {
   States states;
@@ -56,7 +54,9 @@ std::map<std::string, RefTensor> run(const Graph& graph, const std::map<std::str
 
   std::vector<uint32_t> readers = use_counts(graph);
   for (const Node& node : graph.nodes()) {
-    std::vector<RefTensor> results = run_node(graph, node, values);
+    std::vector<const RefTensor*> operands;
+    for (ValueId id : node.inputs) operands.push_back(id == kNoValue ? nullptr : &values[id]);
+    std::vector<RefTensor> results = run_node(graph, node, operands);
     for (size_t i = 0; i < results.size(); ++i) values[node.outputs[i]] = std::move(results[i]);
     for (ValueId id : node.inputs)
       if (id != kNoValue && --readers[id] == 0) values[id] = {};

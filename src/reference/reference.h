@@ -16,6 +16,9 @@ using States = std::map<std::string, RefTensor>;
 std::map<std::string, RefTensor> run(const Graph& graph, const std::map<std::string, Tensor>& inputs, States& states);
 std::map<std::string, RefTensor> run(const Graph& graph, const std::map<std::string, Tensor>& inputs);
 
+// The results of one node of the graph on these operands, null where one is absent.
+std::vector<RefTensor> run_node(const Graph& graph, const Node& node, const std::vector<const RefTensor*>& inputs);
+
 // The values rounded to the element type.
 Tensor to_tensor(const RefTensor& values, DType dtype);
 RefTensor from_tensor(const Tensor& tensor);

@@ -156,27 +156,95 @@ Pair value_extremes(const Volume& volume) {
   return scaled(volume, visit_elements(volume, [&](const auto* data) { return extremes(volume, data); }));
 }
 
-bool parse_fraction(const std::string& text, double& out) {
-  char* end = nullptr;
-  out = std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == '\0' && out >= 0 && out <= 1;
+// Numbers with commas; nothing where one is none.
+std::vector<double> parse_numbers(const std::string& text) {
+  std::vector<double> out;
+  const char* at = text.c_str();
+  while (true) {
+    char* end = nullptr;
+    out.push_back(std::strtod(at, &end));
+    if (end == at || !std::isfinite(out.back()) || (*end != ',' && *end != '\0')) return {};
+    if (*end == '\0') return out;
+    at = end + 1;
+  }
+}
+
+[[noreturn]] void refuse_normalize(const std::string& text) {
+  fail(ErrorCode::InvalidInput, "normalize", "\"", text,
+       "\" is not none, minmax, quantile[:LOW,HIGH] with 0 <= LOW < HIGH <= 1, zscore[:nonzero], "
+       "window:LOW,HIGH[,TO_LOW,TO_HIGH] or clip-zscore:LOW,HIGH,MEAN,DEVIATION");
+}
+
+struct Moments {
+  double mean = 0, deviation = 0;
+};
+
+// Of values, of all voxels or of those that are not 0; the deviation is that of a population.
+Moments moments_of(const Volume& volume, bool nonzero) {
+  double sum = 0, squares = 0;
+  int64_t count = 0;
+  const std::vector<float> values = to_floats(volume);
+  for (const float v : values)
+    if (!nonzero || v != 0) sum += v, ++count;
+  const double mean = count > 0 ? sum / static_cast<double>(count) : 0;
+  for (const float v : values)
+    if (!nonzero || v != 0) squares += (v - mean) * (v - mean);
+  return {mean, count > 0 ? std::sqrt(squares / static_cast<double>(count)) : 0};
+}
+
+// (value - mean) / deviation.
+void set_zscore(const Volume& volume, const Moments& moments, Normalization& out) {
+  if (!(moments.deviation > 1e-30))
+    fail(ErrorCode::InvalidInput, volume.name, "its values do not differ; there is nothing to segment");
+  out.scale = 1 / moments.deviation;
+  out.shift = -moments.mean / moments.deviation;
+  out.source_low = moments.mean;
+  out.source_high = moments.mean + moments.deviation;
 }
 
 }  // namespace
 
 NormalizeOptions parse_normalize(const std::string& text) {
-  if (text == "none") return {NormalizeKind::None};
-  if (text == "minmax") return {NormalizeKind::MinMax};
-  if (text == "quantile") return {NormalizeKind::Quantile};
-  const std::string prefix = "quantile:";
-  const size_t comma = text.find(',');
-  NormalizeOptions out{NormalizeKind::Quantile};
-  if (text.compare(0, prefix.size(), prefix) != 0 || comma == std::string::npos ||
-      !parse_fraction(text.substr(prefix.size(), comma - prefix.size()), out.low) ||
-      !parse_fraction(text.substr(comma + 1), out.high) || out.low >= out.high)
-    fail(ErrorCode::InvalidInput, "normalize", "\"", text,
-         "\" is not none, minmax, quantile or quantile:LOW,HIGH with 0 <= LOW < HIGH <= 1");
-  return out;
+  const size_t colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  const bool bare = colon == std::string::npos;
+  const std::string rest = bare ? "" : text.substr(colon + 1);
+  const std::vector<double> n = parse_numbers(rest);
+  NormalizeOptions out;
+  if (kind == "none" && bare) return {NormalizeKind::None};
+  if (kind == "minmax" && bare) return {NormalizeKind::MinMax};
+  if (kind == "quantile" && bare) return {NormalizeKind::Quantile};
+  if (kind == "quantile" && n.size() == 2 && n[0] >= 0 && n[0] < n[1] && n[1] <= 1)
+    return {NormalizeKind::Quantile, n[0], n[1]};
+  if (kind == "zscore" && (bare || rest == "nonzero")) {
+    out.kind = NormalizeKind::ZScore;
+    out.nonzero = !bare;
+    return out;
+  }
+  if (kind == "window" && (n.size() == 2 || n.size() == 4) && n[0] < n[1]) {
+    out = {NormalizeKind::Window, n[0], n[1]};
+    if (n.size() == 4) out.to_low = n[2], out.to_high = n[3];
+    if (out.to_low < out.to_high) return out;
+  }
+  if (kind == "clip-zscore" && n.size() == 4 && n[0] < n[1] && n[3] > 0) {
+    out = {NormalizeKind::ClipZScore, n[0], n[1]};
+    out.mean = n[2];
+    out.deviation = n[3];
+    return out;
+  }
+  refuse_normalize(text);
+}
+
+std::string normalize_text(const NormalizeOptions& o) {
+  switch (o.kind) {
+    case NormalizeKind::None: return "none";
+    case NormalizeKind::MinMax: return "minmax";
+    case NormalizeKind::Quantile: return cat("quantile:", o.low, ",", o.high);
+    case NormalizeKind::ZScore: return o.nonzero ? "zscore:nonzero" : "zscore";
+    case NormalizeKind::Window: return cat("window:", o.low, ",", o.high, ",", o.to_low, ",", o.to_high);
+    case NormalizeKind::ClipZScore: break;
+  }
+  return cat("clip-zscore:", o.low, ",", o.high, ",", o.mean, ",", o.deviation);
 }
 
 Normalization normalization_of(const Volume& volume, const NormalizeOptions& options) {
@@ -187,6 +255,26 @@ Normalization normalization_of(const Volume& volume, const NormalizeOptions& opt
          " in every voxel; there is nothing to segment: check that this is the right file");
   if (options.kind == NormalizeKind::None) return {};
   Normalization out;
+  if (options.kind == NormalizeKind::ZScore) {
+    set_zscore(volume, moments_of(volume, options.nonzero), out);
+    out.keep_zeros = options.nonzero;
+    return out;
+  }
+  if (options.kind == NormalizeKind::ClipZScore) {
+    set_zscore(volume, {options.mean, options.deviation}, out);
+    out.clamp_low = options.low * out.scale + out.shift;
+    out.clamp_high = options.high * out.scale + out.shift;
+    return out;
+  }
+  if (options.kind == NormalizeKind::Window) {
+    out.source_low = options.low;
+    out.source_high = options.high;
+    out.scale = (options.to_high - options.to_low) / (options.high - options.low);
+    out.shift = options.to_low - options.low * out.scale;
+    out.clamp_low = options.to_low;
+    out.clamp_high = options.to_high;
+    return out;
+  }
   Pair ends = range;
   if (options.kind == NormalizeKind::Quantile) {
     ends = value_quantiles(volume, options.low, options.high);
@@ -204,6 +292,18 @@ Normalization normalization_of(const Volume& volume, const NormalizeOptions& opt
          " only, too little for 32-bit arithmetic; multiply them first");
   out.shift = -ends.low * out.scale;
   return out;
+}
+
+std::vector<float> normalized(const Volume& volume, const Normalization& n) {
+  std::vector<float> values = to_floats(volume);
+  parallel_ranges(static_cast<int64_t>(values.size()), 1 << 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float& v = values[static_cast<size_t>(i)];
+      if (n.keep_zeros && v == 0) continue;
+      v = static_cast<float>(std::clamp(v * n.scale + n.shift, n.clamp_low, n.clamp_high));
+    }
+  });
+  return values;
 }
 
 double quantile(const Volume& volume, double q) { return value_quantiles(volume, q, q).low; }

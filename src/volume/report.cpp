@@ -119,7 +119,7 @@ bool is_around_brain(std::string name) {
   return false;
 }
 
-void add_warnings(Report& report, const Gathered& gathered) {
+void add_warnings(Report& report, const Gathered& gathered, bool brain) {
   std::string missing;
   int64_t count = 0;
   for (const LabelStatistics& label : report.labels) {
@@ -141,7 +141,7 @@ void add_warnings(Report& report, const Gathered& gathered) {
     voxels += label.voxels;
     on_border += gathered.sums[static_cast<size_t>(label.value + 32768)].on_border;
   }
-  if (brain_mm3 > 0 && (brain_mm3 < kSmallBrain || brain_mm3 > kLargeBrain))
+  if (brain && brain_mm3 > 0 && (brain_mm3 < kSmallBrain || brain_mm3 > kLargeBrain))
     report.warnings.push_back(cat("the labels fill ", std::round(brain_mm3 / 1000), " ml; a brain has ",
                                   kSmallBrain / 1000, " to ", kLargeBrain / 1000));
   if (on_border * kBorderShare > voxels)
@@ -182,7 +182,7 @@ double rounded(double value, int decimals) {
 
 }  // namespace
 
-Report make_report(const Volume& scan, const Volume& labels, const LabelTable& table) {
+Report make_report(const Volume& scan, const Volume& labels, const LabelTable& table, bool brain) {
   check_same_extents(scan, labels);
   if ((labels.type != VoxelType::U8 && labels.type != VoxelType::I16) || labels.is_scaled())
     fail(ErrorCode::InvalidInput, labels.name, "labels must be plain uint8 or int16, not ", to_string(labels.type));
@@ -202,7 +202,7 @@ Report make_report(const Volume& scan, const Volume& labels, const LabelTable& t
     if (gathered.sums[static_cast<size_t>(value + 32768)].voxels > 0 && table.find(value) == nullptr)
       add({value, cat("label ", value), {}});
   add_totals(report);
-  add_warnings(report, gathered);
+  add_warnings(report, gathered, brain);
   return report;
 }
 

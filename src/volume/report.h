@@ -34,8 +34,8 @@ struct Report {
 };
 
 // Statistics of each label over the scan, and what a reader should look at: labels missing, an unusual volume, a border
-// touched, values that are not finite. Both on one grid; labels U8 or I16.
-Report make_report(const Volume& scan, const Volume& labels, const LabelTable& table);
+// touched, values that are not finite. Both on one grid; labels U8 or I16. `brain`: together they should fill one.
+Report make_report(const Volume& scan, const Volume& labels, const LabelTable& table, bool brain = true);
 
 std::string report_json(const Report& report);
 // One line per label, with a header line; `separator` ',' or '\t'.

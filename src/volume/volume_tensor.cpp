@@ -40,8 +40,18 @@ void networks_to_files(const In* in, Out* out, const Dims& dims, F convert) {
   files_to_networks(in, out, {nz, ny, nx}, convert);
 }
 
+// The elements of a tensor in files' order.
+template <class In, class Out, class F>
+void in_order(AxisOrder order, const In* in, Out* out, const Dims& dims, F convert) {
+  if (order == AxisOrder::Zyx) {
+    std::transform(in, in + voxel_count(dims), out, convert);
+  } else {
+    networks_to_files(in, out, dims, convert);
+  }
+}
+
 template <class In>
-Volume smallest_integers(const Tensor& tensor, const Volume& grid) {
+Volume smallest_integers(const Tensor& tensor, const Volume& grid, AxisOrder order) {
   const In* in = tensor.as<In>();
   const int64_t count = tensor.size();
   const auto [low, high] = std::minmax_element(in, in + count);
@@ -52,11 +62,11 @@ Volume smallest_integers(const Tensor& tensor, const Volume& grid) {
   if (largest > INT32_MAX) fail(ErrorCode::InvalidInput, "labels", "value ", largest, " does not fit 32 bits");
   Volume out = like(grid, type);
   if (type == VoxelType::U8) {
-    networks_to_files(in, out.as<uint8_t>(), out.dims, [](In v) { return static_cast<uint8_t>(v); });
+    in_order(order, in, out.as<uint8_t>(), out.dims, [](In v) { return static_cast<uint8_t>(v); });
   } else if (type == VoxelType::I16) {
-    networks_to_files(in, out.as<int16_t>(), out.dims, [](In v) { return static_cast<int16_t>(v); });
+    in_order(order, in, out.as<int16_t>(), out.dims, [](In v) { return static_cast<int16_t>(v); });
   } else {
-    networks_to_files(in, out.as<int32_t>(), out.dims, [](In v) { return static_cast<int32_t>(v); });
+    in_order(order, in, out.as<int32_t>(), out.dims, [](In v) { return static_cast<int32_t>(v); });
   }
   return out;
 }
@@ -90,21 +100,32 @@ Tensor to_tensor(const Volume& volume, DType dtype) {
   return out;
 }
 
-Volume to_volume(const Tensor& tensor, const Volume& grid) {
+Volume to_volume(const Tensor& tensor, const Volume& grid, AxisOrder order) {
   if (tensor.size() != grid.voxels())
     fail(ErrorCode::InvalidInput, grid.name, "a tensor ", to_string(tensor.shape), " does not fill a grid of ",
          to_string(grid.dims));
-  if (tensor.dtype == DType::I32) return smallest_integers<int32_t>(tensor, grid);
-  if (tensor.dtype == DType::U32) return smallest_integers<uint32_t>(tensor, grid);
+  if (tensor.dtype == DType::I32) return smallest_integers<int32_t>(tensor, grid, order);
+  if (tensor.dtype == DType::U32) return smallest_integers<uint32_t>(tensor, grid, order);
   Volume out = like(grid, tensor.dtype == DType::U8 ? VoxelType::U8 : VoxelType::F32);
   if (tensor.dtype == DType::U8) {
-    networks_to_files(tensor.as<uint8_t>(), out.as<uint8_t>(), out.dims, [](uint8_t v) { return v; });
+    in_order(order, tensor.as<uint8_t>(), out.as<uint8_t>(), out.dims, [](uint8_t v) { return v; });
   } else if (tensor.dtype == DType::F32) {
-    networks_to_files(tensor.as<float>(), out.as<float>(), out.dims, [](float v) { return v; });
+    in_order(order, tensor.as<float>(), out.as<float>(), out.dims, [](float v) { return v; });
   } else {
-    networks_to_files(tensor.as<uint16_t>(), out.as<float>(), out.dims, half_to_float);
+    in_order(order, tensor.as<uint16_t>(), out.as<float>(), out.dims, half_to_float);
   }
   return out;
+}
+
+void put_voxels(const std::vector<float>& voxels, const Dims& dims, AxisOrder order,
+                const std::array<int64_t, 3>& before, const Shape& padded, float* out) {
+  const float* in = voxels.data();
+  for (int64_t z = 0; z < dims[2]; ++z)
+    for (int64_t y = 0; y < dims[1]; ++y)
+      for (int64_t x = 0; x < dims[0]; ++x) {
+        const int64_t a = order == AxisOrder::Zyx ? z : x, c = order == AxisOrder::Zyx ? x : z;
+        out[((a + before[0]) * padded[1] + y + before[1]) * padded[2] + c + before[2]] = *in++;
+      }
 }
 
 }  // namespace gyrus

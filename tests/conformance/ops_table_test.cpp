@@ -9,35 +9,13 @@
 #include "gyrus/device.h"
 #include "op_cases.h"
 #include "plan/check.h"
+#include "reference/bounds.h"
 #include "reference/reference.h"
 #include "runtime/executor.h"
 #include "support/op_bounds.h"
 
 namespace gyrus::test {
 namespace {
-
-struct Difference {
-  double nmse = 0;     // sum of squared differences over sum of squares
-  double largest = 0;  // difference over the largest magnitude
-};
-
-// Infinities and NaN must be equal in both.
-Difference difference(const Tensor& got, const RefTensor& want) {
-  double error = 0, power = 0, off = 0, most = 0;
-  for (int64_t i = 0; i < got.size(); ++i) {
-    const double a = get(got, i);
-    const double b = want.data[i];
-    if (std::isnan(b) && std::isnan(a)) continue;
-    const double narrow = static_cast<double>(static_cast<float>(b));
-    if (std::isinf(narrow) && narrow == a) continue;
-    if (!std::isfinite(a) || !std::isfinite(b)) return {INFINITY, INFINITY};
-    error += (a - b) * (a - b);
-    power += b * b;
-    off = std::max(off, std::abs(a - b));
-    most = std::max(most, std::abs(b));
-  }
-  return {power > 0 ? error / power : error, most > 0 ? off / most : off};
-}
 
 Device& test_device(bool browser = false) {
   const auto open = [](const Limits& limits) {
@@ -54,7 +32,7 @@ void compare(const OpCase& c, const OpSetting& setting, const std::string& name,
              const RefTensor& want) {
   ASSERT_EQ(got.shape, want.shape);
   if (is_float(got.dtype)) {
-    const Difference d = difference(got, want);
+    const reference::Difference d = reference::difference(got, want);
     EXPECT_LE(d.nmse, most_nmse(c, setting, got.dtype)) << c.name << " " << setting.name << " output " << name;
     EXPECT_LE(d.largest, most_largest(c, setting, got.dtype)) << c.name << " " << setting.name << " output " << name;
     return;

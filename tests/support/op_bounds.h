@@ -7,6 +7,7 @@
 #include "op_cases.h"
 #include "passes/passes.h"
 #include "plan/planner.h"
+#include "reference/bounds.h"
 
 // Under which limits the op table runs on a device, and how close the results must be: for every runtime the same.
 
@@ -50,11 +51,12 @@ inline Plan op_plan(const OpCase& c, const Graph& graph, const OpSetting& settin
   return make_plan(optimize(graph, setting.precision), setting.limits, options);
 }
 
-// f32 sums of some thousand products of numbers near 1 lose about 1e-7 of their size: a squared relative error of 1e-14
-// with room for a factor of 30 in the error.
-constexpr double kF32Nmse = 1e-11;
-// Halves keep 11 bits: each stored map adds a squared relative error of about (2^-12)^2 = 6e-8.
-constexpr double kF16Nmse = 2e-6;
+using reference::kF16Different;
+using reference::kF16Largest;
+using reference::kF16Nmse;
+using reference::kF32Different;
+using reference::kF32Largest;
+using reference::kF32Nmse;
 
 // The most that sum of squared differences over sum of squares may be for an output of floats. Data whose mean is r
 // standard deviations from zero loses r * 2^-24 of its spread when the mean (or, in halves, the data) is stored.
@@ -66,11 +68,6 @@ inline double most_nmse(const OpCase& c, const OpSetting& setting, DType dtype) 
   return (halves ? kF16Nmse : kF32Nmse) + error * error;
 }
 
-// No single element may be further off than this share of the largest: it would be wrong, not rounded, and drown in the
-// sum of squares over half a million others.
-constexpr double kF32Largest = 1e-5;
-constexpr double kF16Largest = 1e-2;
-
 inline double most_largest(const OpCase& c, const OpSetting& setting, DType dtype) {
   const bool halves = setting.precision == Precision::F16 || dtype == DType::F16;
   if (c.exact && !halves) return 0;
@@ -79,7 +76,7 @@ inline double most_largest(const OpCase& c, const OpSetting& setting, DType dtyp
 
 // How many elements of an output of integers (labels) may differ: where two candidates are within rounding.
 inline double most_different(const OpCase& c, const OpSetting& setting, int64_t elements) {
-  const double allowed = c.exact ? 0 : setting.precision == Precision::F16 ? 0.01 : 0.0005;
+  const double allowed = c.exact ? 0 : setting.precision == Precision::F16 ? kF16Different : kF32Different;
   return std::ceil(allowed * static_cast<double>(elements));
 }
 

@@ -1,4 +1,5 @@
 // What is joined into one node, and what is not.
+#include "gyrus/ops.h"
 #include "ops/fused.h"
 #include "passes_support.h"
 
@@ -118,6 +119,49 @@ TEST(Fuse, StatisticsThatAreThereAreNotGatheredTwice) {
   net.graph.add_output("statistics", outputs[1]);
   const Graph result = checked_optimize(net.done(net.group_norm(outputs[0], 2)), Precision::F32);
   EXPECT_THAT(ops_of(result), ElementsAre("conv", "norm_apply", "repack"));
+}
+
+// Heads of a transformer out of one product: a slice, a reshape and a transpose are one movement.
+TEST(Fuse, MovementsInARowBecomeOneWhereStridesCanSayIt) {
+  using Ints = std::vector<int64_t>;
+  Graph graph;
+  const Value x = graph.input("x", DType::F32, {2, 5, 24});
+  const auto heads = [](Value part) { return transpose(reshape(part, {2, 5, 2, 4}), {0, 2, 1, 3}); };
+  graph.output("q", heads(slice(x, {0, 0, 8}, {2, 5, 16})));
+  // These cannot: rows of the transposed matrix are not evenly spaced in its flat order.
+  graph.output("flat", slice(reshape(transpose(x, {0, 2, 1}), {240}), {3}, {237}));
+  const Graph joined = join_movement(graph);
+  EXPECT_EQ(ops_of(joined), (std::vector<std::string>{"strided", "transpose", "reshape", "slice"}));
+  const Node& node = joined.nodes()[0];
+  EXPECT_EQ(node.attrs.integers("strides"), (Ints{120, 4, 24, 1}));
+  EXPECT_EQ(node.attrs.integer("offset", 0), 8);
+}
+
+// y = x + w·h: the residual is read where the product is made.
+TEST(Fuse, AResidualIsAnOperandOfTheBodyOfAMatmul) {
+  Graph graph;
+  const Value x = graph.input("x", DType::F32, {3, 4}), h = graph.input("h", DType::F32, {3, 6});
+  const Value w = graph.input("w", DType::F32, {6, 4}), row = graph.input("row", DType::F32, {4});
+  graph.output("y", relu(x - matmul(h, w)));
+  graph.output("z", matmul(h, w) + row);  // broadcasts: stays outside
+  const Graph fused = fuse_epilogues(graph);
+  EXPECT_EQ(ops_of(fused), (std::vector<std::string>{"matmul", "matmul", "add"}));
+  ASSERT_EQ(fused.nodes()[0].inputs.size(), 4u);
+  EXPECT_EQ(fused.nodes()[0].inputs[2], kNoValue);
+  ASSERT_EQ(fused.nodes()[0].body.size(), 2u);
+  EXPECT_EQ(fused.nodes()[0].body[0].inputs, (std::vector<ValueId>{1, 0}));
+}
+
+// A constant that would be read transposed is laid down so.
+TEST(Fuse, ConstantOperandsOfAMatmulAreTurned) {
+  Graph graph;
+  const Value x = graph.input("x", DType::F32, {3, 2});
+  const Value w = graph.constant(Tensor::from_floats({2, 2}, {1, 2, 3, 4}), "w");
+  graph.output("y", matmul(x, w, {.transpose_b = true}));
+  const Graph folded = fold_constants(graph);
+  const Node& node = folded.nodes()[0];
+  EXPECT_EQ(node.attrs.integer("transpose_b", 0), 0);
+  EXPECT_EQ(get(folded.constant(node.inputs[1]), 1), 3);
 }
 
 TEST(Fuse, ElementwiseChainBecomesOneNodeOfAtMostThreeOperands) {

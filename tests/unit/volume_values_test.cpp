@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "unit/volume_support.h"
+#include "volume/grid.h"
 #include "volume/normalize.h"
 #include "volume/volume_tensor.h"
 
@@ -110,6 +111,76 @@ TEST(Normalize, RefusesVolumesWithoutContrastOrWithNaN) {
   Volume sparse({10, 10, 10}, VoxelType::U8);
   sparse.as<uint8_t>()[5] = 9;
   expect_error(ErrorCode::InvalidInput, "nearly all voxels", [&] { normalization_of(sparse, quantiles); });
+}
+
+TEST(Normalize, WaysOfTrainedNetworks) {
+  Volume volume({4, 1, 1}, VoxelType::I16);
+  for (int i = 0; i < 4; ++i)
+    volume.as<int16_t>()[i] = static_cast<int16_t>(std::array{0, 2, 4, 12}[static_cast<size_t>(i)]);
+  const auto by = [&](const std::string& how) {
+    return normalized(volume, normalization_of(volume, parse_normalize(how)));
+  };
+  const auto expect = [](const std::vector<float>& found, const std::vector<float>& want) {
+    ASSERT_EQ(found.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(found[i], want[i], 1e-6) << i;
+  };
+  // numpy: (x - x.mean()) / x.std()
+  expect(by("zscore"), {-0.9878783f, -0.5488213f, -0.1097643f, 1.6464639f});
+  // The same of 2, 4, 12; zeros stay.
+  expect(by("zscore:nonzero"), {0, -0.9258201f, -0.4629100f, 1.3887301f});
+  expect(by("window:2,6"), {0, 0, 0.5f, 1});
+  expect(by("window:2,6,-1,1"), {-1, -1, 0, 1});
+  expect(by("clip-zscore:1,10,4,2"), {-1.5f, -1, 0, 3});
+  for (const char* text : {"none", "minmax", "quantile:0.02,0.98", "zscore", "zscore:nonzero", "window:-100,300,0,1",
+                           "clip-zscore:-10.5,300,4,2"})
+    EXPECT_EQ(normalize_text(parse_normalize(text)), text);
+  for (const char* bad : {"zscore:", "zscore:all", "window", "window:1", "window:1,x", "window:1,2,3", "window:1,2,3,3",
+                          "clip-zscore:1,2", "clip-zscore:1,2,3,-1", "minmax:1,2", "window:1,nan"})
+    expect_error(ErrorCode::InvalidInput, "is not none", [&] { parse_normalize(bad); });
+}
+
+TEST(Grid, AxesTurnAndSpacingChanges) {
+  Volume scan = counting_volume({5, 4, 3}, VoxelType::I16);
+  Affine affine;  // axes (L, S, A), 2, 1 and 3 mm
+  affine.rows = {{{-2, 0, 0, 50}, {0, 0, 3, -20}, {0, 1, 0, 7}}};
+  set_affine(scan, affine);
+  ASSERT_EQ(axis_codes(scan.affine), "LSA");
+  const Volume turned = resampled(scan, grid_for(scan, {"RAS"}));
+  EXPECT_EQ(axis_codes(turned.affine), "RAS");
+  EXPECT_EQ(turned.dims, (Dims{5, 3, 4}));
+  for (int64_t x = 0; x < 5; ++x)
+    for (int64_t y = 0; y < 3; ++y)
+      for (int64_t z = 0; z < 4; ++z)
+        EXPECT_EQ(value_at(turned, turned.index(x, y, z)), value_at(scan, scan.index(4 - x, z, y)));
+  const Volume finer = grid_for(scan, {"", {1, 2, 1.5}});
+  EXPECT_EQ(finer.dims, (Dims{9, 3, 5}));  // round(4 * 2 / 1) + 1, round(3 * 1 / 2) + 1, round(2 * 3 / 1.5) + 1
+  EXPECT_EQ(map_point(finer.affine, {0, 0, 0}), map_point(scan.affine, {0, 0, 0}));
+  const Volume values = resampled(scan, finer);
+  EXPECT_EQ(value_at(values, values.index(3, 0, 0)),
+            (value_at(scan, scan.index(1, 0, 0)) + value_at(scan, scan.index(2, 0, 0))) / 2);
+  EXPECT_TRUE(same_grid(scan, grid_for(scan, {})));
+  EXPECT_TRUE(same_grid(scan, grid_for(scan, {"LSA", {2, 1, 3}})));
+  EXPECT_FALSE(same_grid(scan, turned));
+  EXPECT_TRUE(is_orientation("LIA"));
+  for (const char* bad : {"", "RA", "RAR", "ras", "RASS"}) EXPECT_FALSE(is_orientation(bad)) << bad;
+}
+
+TEST(VolumeTensor, NetworksMayHaveTheirAxesReversed) {
+  const Volume volume = counting_volume({3, 4, 5}, VoxelType::U8);
+  for (const AxisOrder order : {AxisOrder::Xyz, AxisOrder::Zyx}) {
+    const Shape padded = order == AxisOrder::Xyz ? Shape{6, 4, 7} : Shape{7, 4, 6};
+    Tensor tensor(DType::F32, padded);
+    put_voxels(to_floats(volume), volume.dims, order, {2, 0, 1}, padded, tensor.as<float>());
+    for (int64_t x = 0; x < 3; ++x)
+      for (int64_t y = 0; y < 4; ++y)
+        for (int64_t z = 0; z < 5; ++z) {
+          const int64_t a = 2 + (order == AxisOrder::Xyz ? x : z), c = 1 + (order == AxisOrder::Xyz ? z : x);
+          EXPECT_EQ(tensor.as<float>()[(a * padded[1] + y) * padded[2] + c], value_at(volume, volume.index(x, y, z)));
+        }
+  }
+  Tensor labels(DType::U8, {5, 4, 3});
+  std::copy(volume.data.begin(), volume.data.end(), labels.data.begin());
+  EXPECT_EQ(to_floats(to_volume(labels, volume, AxisOrder::Zyx)), to_floats(volume));
 }
 
 }  // namespace
