@@ -6,8 +6,8 @@
 #include "engine/program_plan.h"
 #include "export_folder.h"
 #include "import/onnx_path.h"
+#include "network_inputs.h"
 #include "plan/check.h"
-#include "tensor_arguments.h"
 #include "volume/io.h"
 
 namespace gyrus::cli {
@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 struct ExportArguments {
   CompileArguments compile;
   std::string out, output = "labels";
-  std::vector<std::string> shapes, bound;  // of networks that are not for volumes
+  NetworkArguments network;  // of ONNX models
   bool force = false, quiet = false;
 
   ExportArguments() { compile.device.limits = "default"; }  // runs on every device
@@ -73,7 +73,7 @@ void say_exported(const ExportArguments& arguments, const std::string& what, con
 }
 
 void export_model(const ExportArguments& arguments, ExportFolder& folder) {
-  if (!arguments.shapes.empty() || !arguments.bound.empty())
+  if (!arguments.network.shapes.empty() || !arguments.network.bound.empty())
     fail(ErrorCode::InvalidInput, "export", "--shape and --bind are for ONNX models; say --size");
   CompileRequest request = read_request(arguments.compile);
   if (request.model.spatial_rank != 3 || request.model.input_channels != 1)
@@ -113,12 +113,11 @@ std::string input_lines(const Plan& plan) {
 }
 
 void export_network(const ExportArguments& arguments, const onnx::ModelFile& file, ExportFolder& folder) {
-  onnx::ImportOptions options;
-  options.subject = file.path;
-  options.external = file.external;
-  options.shapes = read_shapes(arguments.shapes);
-  options.bound = read_bound(arguments.bound, file.model);
-  const Graph graph = onnx::import_model(file.model, options).graph;
+  NetworkArguments network = arguments.network;
+  network.model = arguments.compile.model;
+  network.command = "export";
+  network.quiet = true;
+  const Graph graph = load_network(network).graph;
   const CompileTarget target = browser_target(arguments.compile.device);
   const bool halves = parse_precision(arguments.compile.device.precision) == PrecisionChoice::F16;
   const ProgramPlan made = plan_program(graph, target, halves ? Precision::F16 : Precision::F32, target.tuning);
@@ -167,12 +166,7 @@ void add_export(CLI::App& app) {
       ->check(CLI::IsMember({"labels", "logits"}))
       ->type_name("labels|logits")
       ->capture_default_str();
-  command->add_option("--shape", arguments->shapes, "The shape of an input, where an ONNX model leaves it open")
-      ->type_name("NAME=A,B,…");
-  command
-      ->add_option("--bind", arguments->bound,
-                   "An input of an ONNX model whose values decide shapes: it becomes a constant of the network")
-      ->type_name("NAME=FILE");
+  add_shape_options(*command, arguments->network);
   command->add_option("-o,--out", arguments->out, "The folder, which must be new or empty")
       ->type_name("DIR")
       ->required();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <random>
+#include <sstream>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -12,12 +13,30 @@
 #include "engine/model_store.h"
 #include "engine/network.h"
 #include "import/onnx_path.h"
-#include "tensor_arguments.h"
 
 namespace gyrus::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::pair<std::string, std::string> name_and_value(const std::string& text, const char* option) {
+  // Names may hold '=', files seldom do.
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    fail(ErrorCode::InvalidInput, option, "\"", text, "\" is not NAME=VALUE");
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+Shape read_extents(const std::string& text) {
+  Shape shape;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) {
+    if (part.empty() || part.size() > 12 || part.find_first_not_of("0123456789") != std::string::npos)
+      fail(ErrorCode::InvalidInput, "--shape", "\"", text, "\" is no list of extents such as 1,3,224,224");
+    shape.push_back(std::stoll(part));
+  }
+  return shape;
+}
 
 using Arrays = std::map<std::string, Array>;
 using Wanted = std::vector<WantedInput>;
@@ -32,13 +51,18 @@ MediaOptions media_options(const NetworkArguments& arguments) {
   return options;
 }
 
-Array read_input(const std::string& path, const std::string& name, const Wanted& wanted, const MediaOptions& media) {
+Array read_array(const std::string& path, const std::string& name, const Wanted& wanted, const MediaOptions& media) {
   const std::vector<std::byte> bytes = read_file(path);
   const Bytes view = bytes_of(bytes);
-  if (is_npy(view) || is_zip(view) || !is_media(view, path)) return read_array(view, name, path);
-  const auto input = std::find_if(wanted.begin(), wanted.end(), [&](const WantedInput& w) { return w.name == name; });
-  if (input == wanted.end()) fail(ErrorCode::InvalidInput, "--input", "the model has no input ", in_quotes(name));
-  return read_media(view, path, *input, media);
+  if (is_npy(view)) return read_npy(view, path);
+  if (is_zip(view)) return read_npz(view, name, path);
+  if (is_media(view, path)) {
+    const auto input = std::find_if(wanted.begin(), wanted.end(), [&](const WantedInput& w) { return w.name == name; });
+    if (input == wanted.end()) fail(ErrorCode::InvalidInput, "--input", "the model has no input ", in_quotes(name));
+    return read_media(view, path, *input, media);
+  }
+  const onnx::TensorProto proto = onnx::read_tensor(view, path);
+  return {proto.type, onnx::to_tensor(proto, path)};
 }
 
 Arrays read_arrays(const std::vector<std::string>& given, const char* option, const Wanted& wanted,
@@ -46,9 +70,19 @@ Arrays read_arrays(const std::vector<std::string>& given, const char* option, co
   Arrays arrays;
   for (const std::string& text : given) {
     const auto [name, path] = name_and_value(text, option);
-    arrays[name] = read_input(path, name, wanted, media);
+    arrays[name] = read_array(path, name, wanted, media);
   }
   return arrays;
+}
+
+// --shape comes before what the file leaves open.
+std::map<std::string, Shape> given_shapes(const NetworkArguments& arguments) {
+  std::map<std::string, Shape> shapes;
+  for (const std::string& text : arguments.shapes) {
+    const auto [name, extents] = name_and_value(text, "--shape");
+    shapes[name] = read_extents(extents);
+  }
+  return shapes;
 }
 
 void load_onnx(const onnx::ModelFile& file, const NetworkArguments& arguments, std::map<std::string, Shape> shapes,
@@ -192,7 +226,7 @@ void add_network_options(CLI::App& command, NetworkArguments& arguments) {
 Network load_network(const NetworkArguments& arguments, Ends ends, int64_t cube) {
   Network network;
   Arrays arrays;
-  const std::map<std::string, Shape> shapes = read_shapes(arguments.shapes);
+  const std::map<std::string, Shape> shapes = given_shapes(arguments);
   if (const auto file = onnx::open_model(resolve_model(arguments.model)))
     load_onnx(*file, arguments, shapes, arrays, network);
   else

@@ -36,7 +36,7 @@ Graph network_graph(const Model& model, const Shape& spatial, const NetworkOptio
 
 NetworkOptions network_options(const Volume& volume, const NormalizeOptions& normalize, NetworkOutput output) {
   if (normalize.kind > NormalizeKind::Quantile)
-    fail(ErrorCode::Unsupported, normalize_text(normalize), "is a normalisation of ONNX models; ",
+    fail(ErrorCode::InvalidInput, normalize_text(normalize), "is a normalisation of ONNX models; ",
          "those of layers have none, minmax and quantile");
   NetworkOptions options;
   options.input = volume.type == VoxelType::U8 && !volume.is_scaled() ? DType::U8 : DType::F32;

@@ -31,7 +31,7 @@ TEST_F(PlanPage, ShowsGraphsStepsKernelsAndMemory) {
   EXPECT_EQ(page.find("href="), std::string::npos);
   EXPECT_EQ(page.find("@DATA@"), std::string::npos);
   const Json data = data_of(page);
-  ASSERT_EQ(data.at("graphs").size(), 12u);  // as imported, ten passes, as planned
+  ASSERT_EQ(data.at("graphs").size(), 13u);  // as imported, eleven passes, as planned
   EXPECT_EQ(data.at("graphs")[1].at("name"), "decompose");
   const Json& planned = data.at("graphs").back();
   EXPECT_EQ(data.at("nodeSteps").size(), planned.at("nodes").size());

@@ -144,8 +144,8 @@ Graph every_op() {
 
 TEST(TypedOps, AreAllThere) {
   const Graph graph = every_op();
-  std::set<std::string_view> made = {"fused",   "conv_argmax",  "norm_stats", "norm_apply", "repack",
-                                     "arrange", "scatter_rows", "ranks",      "place",      "rows"};  // passes'
+  std::set<std::string_view> made = {"fused",        "conv_argmax", "norm_stats", "norm_apply", "repack", "arrange",
+                                     "scatter_rows", "ranks",       "place",      "rows",       "strided"};  // passes'
   for (const Node& node : graph.nodes()) made.insert(node.op);
   for (const OpDef* def : all_ops()) EXPECT_EQ(made.count(def->name), 1u) << def->name;
 }
