@@ -25,6 +25,11 @@
 
 using namespace gyrus;
 
+// Pages take ONNX networks as programs; those for volumes, which need windows, are left out of the module.
+WindowGraphs gyrus::window_graphs(const Model& model, const Shape&, NetworkOutput) {
+  fail(ErrorCode::Unsupported, model.name, "is an ONNX network for volumes, which the command line segments with");
+}
+
 namespace {
 
 constexpr uint64_t kLargestVolume = uint64_t{1} << 30;  // bytes; as MAX_VOLUME_BYTES in gzip.ts
