@@ -1,6 +1,6 @@
 // node web/test.mjs [PATTERN…] [--node-option…]: bundles tests/web/*.test.ts into build/web-tests and runs those whose
-// name contains a pattern under node --test, one after another, on the software driver unless VK_ICD_FILENAMES says
-// otherwise. GYRUS_TEST_FULL=1 runs what takes minutes as well.
+// name contains a pattern under node --test, on the software driver unless VK_ICD_FILENAMES says otherwise.
+// GYRUS_TEST_FULL=1 runs what takes minutes as well.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
@@ -41,7 +41,14 @@ await build({
 
 const env = { XDG_RUNTIME_DIR: "/tmp", ...process.env };
 if (!env.VK_ICD_FILENAMES && existsSync(softwareDriver)) env.VK_ICD_FILENAMES = softwareDriver;
-const files = chosen.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
-const args = ["--enable-source-maps", "--test", "--test-concurrency=1", ...nodeOptions, ...files];
-const { status } = spawnSync(process.execPath, args, { stdio: "inherit", env });
-process.exit(status ?? 1);
+// Those with a browser look at the time, one after another; compiling kernels keeps a software driver on one core, so
+// of the others two run at a time.
+const withBrowser = (name) => /^(export|models-chromium|package|page|serve)\./.test(name);
+let worst = 0;
+for (const [concurrency, part] of [[2, chosen.filter((n) => !withBrowser(n))], [1, chosen.filter(withBrowser)]]) {
+  if (part.length === 0) continue;
+  const files = part.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
+  const args = ["--enable-source-maps", "--test", `--test-concurrency=${concurrency}`, ...nodeOptions, ...files];
+  worst = Math.max(worst, spawnSync(process.execPath, args, { stdio: "inherit", env }).status ?? 1);
+}
+process.exit(worst);

@@ -15,7 +15,7 @@ import type { Inputs, TensorValue } from "../../web/src/types.js";
 import { edgesFile, slopes } from "./support/edges.js";
 import { testGpu } from "./support/gpu.js";
 import { crop48, missing, nifti, openBrowser, openPage, PICTURES, PROGRAM, ROOT, tinyModel } from "./support/page.js";
-import { testData } from "./support/native.js";
+import { everything, testData } from "./support/native.js";
 import { plainNifti } from "./support/provenance.js";
 
 const runPlan = join(process.env.GYRUS_BUILD ?? join(ROOT, "build/release"), "tests/run_plan");
@@ -176,7 +176,7 @@ test("wrong files and broken folders are said in one line", { skip }, async () =
 const data = testData();
 const side = 24; // half of the crop: the reference is for models-chromium.test.ts, which takes longer
 test("model5 in a head: voxel for voxel the native runtime's labels", {
-  skip: skip || (data ? false : "the public test data is not here; set GYRUS_TEST_DATA"),
+  skip: skip || (data ? (everything ? false : "takes long; GYRUS_TEST_FULL=1 runs it") : "the public test data is not here; set GYRUS_TEST_DATA"),
 }, async () => {
   gyrus("export", join(data!, "models/model5_gw_ae"), "--size", String(side), "-o", "model5", "-q");
   const { page, said } = await openPage(context, address("model5"));
