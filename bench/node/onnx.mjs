@@ -10,28 +10,37 @@ import { fileURLToPath } from "node:url";
 const REPEATS = 5;
 const WRONG = 1e-2; // beyond this a result is called wrong and not ranked
 
-// The fields of a message, as [field number, number or bytes].
-function* fields(bytes) {
-  let at = 0;
-  const varint = () => {
+// Numbers and runs of bytes from the front to the back.
+class Wire {
+  constructor(bytes) {
+    this.bytes = bytes;
+    this.at = 0;
+  }
+  get more() {
+    return this.at < this.bytes.length;
+  }
+  number() {
     let value = 0n;
     for (let shift = 0n; ; shift += 7n) {
-      const byte = bytes[at++];
+      const byte = this.bytes[this.at++];
       value |= BigInt(byte & 127) << shift;
-      if (byte < 128) return BigInt.asIntN(64, value);
+      if (byte < 128) return Number(BigInt.asIntN(64, value));
     }
-  };
-  while (at < bytes.length) {
-    const key = Number(varint());
-    if ((key & 7) === 0) yield [key >> 3, varint()];
-    else if ((key & 7) === 2) {
-      const length = Number(varint());
-      yield [key >> 3, bytes.subarray(at, at + length)];
-      at += length;
-    } else if ((key & 7) === 5) {
-      yield [key >> 3, bytes.subarray(at, at + 4)];
-      at += 4;
-    } else throw new Error(`field of kind ${key & 7}`);
+  }
+  run(length) {
+    this.at += length;
+    return this.bytes.subarray(this.at - length, this.at);
+  }
+}
+
+// The fields of a message, as [field number, number or bytes].
+function* fields(bytes) {
+  const wire = new Wire(bytes);
+  while (wire.more) {
+    const key = wire.number();
+    if ((key & 7) === 0) yield [key >> 3, wire.number()];
+    else if ((key & 7) === 2) yield [key >> 3, wire.run(wire.number())];
+    else throw new Error(`field of kind ${key & 7}`);
   }
 }
 
@@ -42,9 +51,10 @@ function readTensor(path) {
   const dims = [];
   let type = 1;
   let data = null;
-  for (const [field, value] of fields(readFileSync(path))) {
-    if (field === 1) dims.push(...(typeof value === "bigint" ? [Number(value)] : []));
-    else if (field === 2) type = Number(value);
+  for (const [field, value] of fields(new Uint8Array(readFileSync(path)))) {
+    if (field === 1 && typeof value === "number") dims.push(value);
+    else if (field === 1) for (const wire = new Wire(value); wire.more; ) dims.push(wire.number());
+    else if (field === 2) type = value;
     else if (field === 4 || field === 9) data = value;
   }
   const [name, Kind] = TYPES[type];
@@ -95,12 +105,12 @@ async function contest(kind, folder) {
 
 function peer(kind, folder) {
   const done = spawnSync(process.execPath, [fileURLToPath(import.meta.url), "--contest", kind, folder], { timeout: 300000 });
-  try {
+  if (done.status === 0) {
     const { ms, error } = JSON.parse(done.stdout.toString().trim().split("\n").at(-1));
     return { ms, error: Number(error) };
-  } catch {
-    return { refused: true };
   }
+  console.error(`${kind}, ${basename(folder)}: ${done.stderr.toString().match(/Error: .*/)?.[0] ?? "stopped"}`);
+  return { refused: true };
 }
 
 const text = (r) => (r.refused ? "refuses" : `${r.ms.toFixed(1)} ms${r.error > WRONG ? " (wrong)" : ""}`);
