@@ -1,4 +1,4 @@
-// matmul_finish.wgsl: y = act(bias[n] + the sum over parts of sums[part]), a quad of each row a lane.
+// matmul_finish.wgsl: y = act(bias[n] + the sum over parts of sums[part]), one quad for each lane.
 {{>elementwise}}
 {{head}}
 fn epilogue(x: vec4<f32>{{extra_arguments}}) -> vec4<f32> {

@@ -9,17 +9,12 @@
 #include "core/error.h"
 #include "gyrus/gyrus.h"
 #include "reference/reference.h"
+#include "support/device_tests.h"
 #include "support/model_writer.h"
 #include "support/test_data.h"
 
 namespace gyrus::test {
 namespace {
-
-Tensor numbers(const Shape& shape, int64_t seed = 1) {
-  Tensor t(DType::F32, shape);
-  for (int64_t i = 0; i < t.size(); ++i) set(t, i, static_cast<double>((i * 31 + seed * 17) % 23) * 0.05 - 0.5);
-  return t;
-}
 
 constexpr int64_t kWidth = 24;
 
@@ -48,11 +43,6 @@ void expect_near(const Tensor& found, const RefTensor& wanted, double bound, con
     worst = std::max(worst, std::abs(get(found, i) - wanted.data[static_cast<size_t>(i)]));
   }
   EXPECT_LE(worst, bound * largest) << what;
-}
-
-Device& device() {
-  static Device shared = open_gpu();
-  return shared;
 }
 
 template <class Body>

@@ -5,21 +5,11 @@
 
 #include "gyrus/ops.h"
 #include "plan/plan.h"
+#include "support/device_tests.h"
 #include "support/test_data.h"
 
 namespace gyrus::test {
 namespace {
-
-Tensor numbers(const Shape& shape, int64_t seed = 1) {
-  Tensor t(DType::F32, shape);
-  for (int64_t i = 0; i < t.size(); ++i) set(t, i, static_cast<double>((i * 31 + seed * 17) % 23) * 0.05 - 0.5);
-  return t;
-}
-
-Device& device() {
-  static Device shared = open_gpu();
-  return shared;
-}
 
 // Three convolutions of five channels with activations, then labels: packed maps with lanes that hold no channel.
 Graph network() {
