@@ -85,7 +85,6 @@ const char* words_for(Hint hint) {
     case Hint::OtherModel: return "another --model";
     case Hint::OtherDevice: return "another --device";
     case Hint::CheckFinite: return "--nan-check";
-    case Hint::MinMaxNormalize: return "--normalize minmax";
     case Hint::AllowEmpty: return "--allow-empty";
     case Hint::FetchModel: return "gyrus models fetch NAME";
     case Hint::FetchFromFolder: return "gyrus models fetch NAME --from FOLDER";

@@ -30,7 +30,6 @@ enum class Hint : uint8_t {
   OtherModel,       // a network for such scans
   OtherDevice,      // another GPU or driver
   CheckFinite,      // test every value of the network, which names the first node that is not finite
-  MinMaxNormalize,  // bring intensities to [0, 1] by their extremes
   AllowEmpty,       // accept a result without any label
   FetchModel,       // bring the model into the store
   FetchFromFolder,  // the same from files that were brought by hand

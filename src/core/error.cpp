@@ -26,7 +26,6 @@ const char* to_string(Hint hint) {
     case Hint::OtherModel: return "other-model";
     case Hint::OtherDevice: return "other-device";
     case Hint::CheckFinite: return "check-finite";
-    case Hint::MinMaxNormalize: return "min-max-normalize";
     case Hint::AllowEmpty: return "allow-empty";
     case Hint::FetchModel: return "fetch-model";
     case Hint::FetchFromFolder: return "fetch-from-folder";

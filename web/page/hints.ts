@@ -18,7 +18,6 @@ interface Remedy {
 const kRemedies: Partial<Record<Hint, Remedy>> = {
   "half-precision": { label: "Run with f16 storage", setting: ["precision", "f16"] },
   "single-precision": { label: "Run in f32", setting: ["precision", "f32"] },
-  "min-max-normalize": { label: "Use minimum to maximum", setting: ["normalize", "minmax"] },
   "allow-empty": { label: "Accept it", check: "allow-empty" },
   "smaller-model": { label: "Choose a smaller model", choice: "model" },
   "other-model": { label: "Choose another model", choice: "model" },

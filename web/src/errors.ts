@@ -5,7 +5,7 @@ export const errorCodes = ["invalid-model", "invalid-graph", "unsupported", "ove
 export type ErrorCode = (typeof errorCodes)[number];
 
 export const hintNames = ["half-precision", "single-precision", "smaller-volume", "smaller-model", "other-model",
-  "other-device", "check-finite", "min-max-normalize", "allow-empty", "fetch-model", "fetch-from-folder"] as const;
+  "other-device", "check-finite", "allow-empty", "fetch-model", "fetch-from-folder"] as const;
 export type Hint = (typeof hintNames)[number];
 
 /** Failures of a device after which another device or a smaller plan may do: a "device" error or an "over-limits" one. */
