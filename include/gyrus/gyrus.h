@@ -6,6 +6,7 @@
 #include "gyrus/device.h"
 #include "gyrus/error.h"
 #include "gyrus/graph.h"
+#include "gyrus/losses.h"
 #include "gyrus/memory.h"
 #include "gyrus/models.h"
 #include "gyrus/nn.h"

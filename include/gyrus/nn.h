@@ -15,6 +15,19 @@ namespace gyrus {
 // x weightᵀ + bias, weight [out, in].
 Value linear(Value x, Value weight, Value bias = {});
 
+// Rows of weight [V, D]. That of `padding` gets no gradient.
+Value embedding(Value weight, Value indices, std::optional<int64_t> padding = {});
+
+// A norm of x [N,C,…] by the statistics of the batch. The running ones, where given, become
+// (1 - momentum) running + momentum of the batch, whose variance is the unbiased one there.
+struct BatchNormResult {
+  Value y;
+  Value mean, variance;                  // of the batch, [C]
+  Value running_mean, running_variance;  // as they become; absent where they were not given
+};
+BatchNormResult batch_norm_training(Value x, Value running_mean, Value running_variance, Value gamma = {},
+                                    Value beta = {}, double momentum = 0.1, double eps = 1e-5);
+
 // Reductions.
 Value reduce_l1(Value x, const Reduce& over = {});
 Value reduce_l2(Value x, const Reduce& over = {});

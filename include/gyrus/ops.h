@@ -53,6 +53,9 @@ inline Value hard_swish(Value x) { return apply("hard_swish", {x}); }
 inline Value selu(Value x) { return apply("selu", {x}); }
 inline Value celu(Value x, double alpha = 1) { return apply("celu", {x}, {{"alpha", alpha}}); }
 inline Value softsign(Value x) { return apply("softsign", {x}); }
+inline Value relu6(Value x) { return apply("relu6", {x}); }
+// x itself, through which no gradient goes.
+inline Value detach(Value x) { return apply("detach", {x}); }
 inline Value thresholded_relu(Value x, double alpha = 1) { return apply("thresholded_relu", {x}, {{"alpha", alpha}}); }
 inline Value shrink(Value x, double lambd = 0.5, double bias = 0) {
   return apply("shrink", {x}, {{"lambd", lambd}, {"bias", bias}});

@@ -41,6 +41,14 @@ struct Pick {
   DType dtype = DType::U32;
 };
 
+// What a gradient is written with: the operands and results of a node (absent ones have no graph), the gradient of each
+// result (those that nothing depends on have no graph), and of which operands one is wanted.
+struct Backward {
+  const Node& node;
+  std::vector<Value> inputs, outputs, gradients;
+  std::vector<bool> wanted;
+};
+
 struct OpDef {
   std::string_view name;
 
@@ -91,10 +99,9 @@ struct OpDef {
   // The axis along which elements stay in their order, so that the largest need not be looked for in the result.
   std::optional<size_t> (*keeps_order)(const Node& node, const Shape& input) = nullptr;
 
-  // Adds to `graph` the nodes that give the gradient of every input from that of every output; kNoValue where an
-  // input has none. Null where the op has no gradient yet.
-  std::vector<ValueId> (*gradient)(Graph& graph, const Node& node,
-                                   const std::vector<ValueId>& output_gradients) = nullptr;
+  // Adds the nodes that give the gradient of every wanted input; a value without a graph where that is zero. Null:
+  // that of what the node decomposes into, or, where nothing does, none goes through it (train/autodiff.h).
+  std::vector<Value> (*gradient)(const Backward& back) = nullptr;
 
   // Rewrites a node into simpler ones inside `graph`; returns the values that replace its outputs. An op that has a
   // kernel as well is put together again by a later pass where that kernel fits.

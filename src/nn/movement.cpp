@@ -33,6 +33,14 @@ Value check_map(Value x, const char* op, int64_t factor) {
 
 }  // namespace
 
+Value embedding(Value weight, Value indices, std::optional<int64_t> padding) {
+  if (!padding) return gather(weight, indices);
+  Tensor row(DType::Bool, {weight.shape().at(0), 1});
+  std::fill(row.data.begin(), row.data.end(), std::byte{0});
+  row.data.at(static_cast<size_t>(*padding)) = std::byte{1};
+  return gather(where(weight.graph().constant(std::move(row)), detach(weight), weight), indices);
+}
+
 Value linear(Value x, Value weight, Value bias) { return matmul(x, weight, {.bias = bias, .transpose_b = true}); }
 
 Value reduce_l1(Value x, const Reduce& over) { return reduce_sum(abs(x), over); }

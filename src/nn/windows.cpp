@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "nn/taps.h"
+#include "ops/building.h"
 
 // Pooling, interpolation and transposed convolution, axis by axis where they are separable.
 
@@ -156,32 +157,6 @@ Taps interpolation_taps(int64_t in, int64_t out, double step, const InterpolateO
   return taps;
 }
 
-// Zeros between the elements of an axis.
-Value stuffed(Value x, size_t axis, int64_t stride) {
-  const Shape shape = x.shape();
-  if (stride == 1 || shape[axis] < 2) return x;
-  Shape apart = shape, result = shape;
-  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 1);
-  std::vector<int64_t> pads(2 * apart.size(), 0);
-  pads[apart.size() + axis + 1] = stride - 1;
-  result[axis] *= stride;
-  return slice_axis(reshape(pad(reshape(x, apart), pads), result), axis, 0, result[axis] - stride + 1);
-}
-
-// [C, O/groups, k…] as the weights [O, C/groups, k…] of a convolution over the stuffed map.
-Value turned_weight(Value weight, int64_t groups) {
-  const Shape shape = weight.shape();
-  Shape apart = {groups, shape[0] / groups, shape[1]}, result = {shape[1] * groups, shape[0] / groups};
-  std::vector<int64_t> perm = {0, 2, 1}, spatial;
-  for (size_t a = 2; a < shape.size(); ++a) {
-    apart.push_back(shape[a]);
-    result.push_back(shape[a]);
-    perm.push_back(static_cast<int64_t>(a) + 1);
-    spatial.push_back(static_cast<int64_t>(a));
-  }
-  return flip(reshape(transpose(reshape(weight, apart), perm), result), spatial);
-}
-
 }  // namespace
 
 Value max_pool(Value x, const Windows& windows) {
@@ -253,7 +228,7 @@ Value fold(Value x, const std::vector<int64_t>& size, const Windows& windows) {
     std::vector<int64_t> pads(2 * (rank + 2), 0);
     int64_t rest = cell;
     for (size_t a = rank; a-- > 0; rest /= w[a].kernel) {
-      part = stuffed(part, a + 2, w[a].stride);
+      part = spread(part, a + 2, w[a].stride);
       pads[a + 2] = rest % w[a].kernel * w[a].dilation;
       pads[a + rank + 4] = w[a].in + w[a].before + w[a].after - pads[a + 2] - part.shape()[a + 2];
     }
@@ -265,25 +240,12 @@ Value fold(Value x, const std::vector<int64_t>& size, const Windows& windows) {
 }
 
 Value conv_transpose(Value x, Value weight, const ConvTransposeOptions& options) {
-  const Shape kernel = weight.shape();
-  if (!x || x.shape().size() != kernel.size() || kernel.size() < 3)
-    fail(ErrorCode::InvalidGraph, "conv_transpose", "weights ", to_string(kernel), " do not fit the input");
-  const size_t rank = kernel.size() - 2;
-  std::vector<int64_t> pads(2 * rank, 0), dilation;
-  for (size_t a = 0; a < rank; ++a) {
-    const int64_t reach = nth(options.dilation, a, 1) * (kernel[a + 2] - 1);
-    dilation.push_back(nth(options.dilation, a, 1));
-    x = stuffed(x, a + 2, nth(options.stride, a, 1));
-    const int64_t before = reach - nth(options.pads, a, 0);
-    const int64_t after = reach - nth(options.pads, a + rank, 0) + nth(options.output_padding, a, 0);
-    // Fewer zeros than none: the map itself is cut.
-    const int64_t extent = x.shape()[a + 2];
-    x = slice_axis(x, a + 2, std::max<int64_t>(0, -before), extent - std::max<int64_t>(0, -after));
-    pads[a] = std::max<int64_t>(0, before);
-    pads[a + rank] = std::max<int64_t>(0, after);
-  }
-  return conv(x, turned_weight(weight, options.groups),
-              {.bias = options.bias, .dilation = dilation, .pads = pads, .groups = options.groups});
+  Attrs attrs{{"groups", options.groups}};
+  if (!options.stride.empty()) attrs.set("stride", options.stride);
+  if (!options.dilation.empty()) attrs.set("dilation", options.dilation);
+  if (!options.pads.empty()) attrs.set("pads", options.pads);
+  if (!options.output_padding.empty()) attrs.set("output_padding", options.output_padding);
+  return apply("conv_transpose", {x, weight, options.bias}, std::move(attrs));
 }
 
 Value interpolate(Value x, const std::vector<int64_t>& size, const InterpolateOptions& options) {

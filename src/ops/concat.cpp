@@ -1,6 +1,7 @@
 #include "ops/concat.h"
 
 #include "ops/common.h"
+#include "ops/building.h"
 #include "ops/index_map.h"
 
 namespace gyrus {
@@ -40,6 +41,18 @@ std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inp
   return maps;
 }
 
+std::vector<Value> gradient(const Backward& back) {
+  const size_t axis = checked_axis(back.node, back.node.attrs.integer("axis"), back.outputs[0].shape().size());
+  std::vector<Value> parts;
+  int64_t begin = 0;
+  for (const Value& input : back.inputs) {
+    const int64_t end = begin + input.shape()[axis];
+    parts.push_back(slice_of(back.gradients[0], axis, begin, end));
+    begin = end;
+  }
+  return parts;
+}
+
 }  // namespace
 
 const OpDef kConcat = {
@@ -47,6 +60,7 @@ const OpDef kConcat = {
     .infer = infer,
     .reference = move_elements,
     .index_maps = index_maps,
+    .gradient = gradient,
     .flops = no_flops,
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ops/common.h"
+#include "ops/conv_backward.h"
 #include "ops/conv_joins.h"
 #include "ops/fused.h"
 #include "ops/norm.h"
@@ -237,6 +238,7 @@ const OpDef kConv = {
     .with_statistics = conv_joins::with_statistics,
     .with_affine = conv_joins::with_affine,
     .with_argmax = conv_joins::with_argmax,
+    .gradient = conv_gradient,
     .flops = flops,
 };
 

@@ -103,6 +103,28 @@ std::string meaning(const Elementwise& row, const std::string& name, const std::
   fail(ErrorCode::InvalidGraph, std::string(row.name), "its WGSL names $", name, ", which it does not have");
 }
 
+// Takes those steps and operands into the node that its results need.
+void keep_needed(Derivative& found, std::vector<Node> body, size_t given) {
+  std::vector<bool> needed(given + body.size(), false);
+  for (ValueId id : found.node.results) needed[id] = true;
+  for (size_t i = body.size(); i-- > 0;)
+    if (needed[given + i])
+      for (ValueId id : body[i].inputs) needed[id] = true;
+  std::vector<ValueId> renamed(needed.size(), kNoValue);
+  ValueId next = 0;
+  for (size_t i = 0; i < needed.size(); ++i) {
+    if (!needed[i]) continue;
+    renamed[i] = next++;
+    if (i < given) found.operands.push_back(i);
+  }
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (!needed[given + i]) continue;
+    for (ValueId& id : body[i].inputs) id = renamed[id];
+    found.node.body.push_back(std::move(body[i]));
+  }
+  for (ValueId& id : found.node.results) id = renamed[id];
+}
+
 }  // namespace
 
 std::vector<double> row_numbers(const Elementwise& row, const Attrs& attrs) {
@@ -151,19 +173,26 @@ const std::vector<OpDef>& elementwise_ops() {
   return ops;
 }
 
-Node derivative_of(const Node& node) {
+Derivative derivative_of(const Node& node, const std::vector<bool>& wanted) {
   const Elementwise& row = row_of(node);
   if (!row.derivative) fail(ErrorCode::Unsupported, node.op, "has no derivative");
   const std::vector<double> numbers = row_numbers(row, node.attrs);
-  Steps steps(row.arity + 2);
+  const size_t given = row.arity + 2;
+  Steps steps(given);
   Chain chain{numbers.data(), {}, steps.operand(row.arity), steps.operand(row.arity + 1)};
   for (size_t i = 0; i < row.arity; ++i) chain.x.push_back(steps.operand(i));
-  Node result;
-  result.op = "fused";
-  result.label = node.label;
-  for (const Term& term : row.derivative(chain)) result.results.push_back(term.id);
-  result.body = std::move(steps).body();
-  return result;
+  const std::vector<Term> terms = row.derivative(chain);
+  Derivative found;
+  found.node.op = "fused";
+  found.results.assign(row.arity, Derivative::kNone);
+  for (size_t k = 0; k < row.arity; ++k) {
+    if (!wanted[k] || !terms[k].steps) continue;
+    const bool passed = terms[k].id == chain.g.id;
+    found.results[k] = passed ? Derivative::kPassed : found.node.results.size();
+    if (!passed) found.node.results.push_back(terms[k].id);
+  }
+  keep_needed(found, std::move(steps).body(), given);
+  return found;
 }
 
 std::string wgsl_number(double value) {

@@ -87,11 +87,20 @@ double evaluate(const Elementwise& row, const Attrs& attrs, const double* args);
 std::string row_wgsl(const Elementwise& row, const Attrs& attrs, const std::vector<std::string>& args, WgslType type);
 WgslType row_type(const Elementwise& row, const Attrs& attrs, WgslType type);
 
-// The derivative of an elementwise node as a "fused" node without inputs: its operands are those of the node, the
-// node's result and the gradient of that; its results are the gradients of the node's operands, in the shape of the
-// node's result. For autodiff, which gives the inputs, adds the node and sums over what was broadcast. Throws
-// Unsupported where the op has no derivative.
-Node derivative_of(const Node& node);
+// The derivative of an elementwise node.
+struct Derivative {
+  static constexpr size_t kNone = ~size_t{0};         // nothing was asked, or there is no gradient
+  static constexpr size_t kPassed = ~size_t{0} - 1;  // the gradient of the result as it is
+  // A "fused" node without inputs; without results where none is needed.
+  Node node;
+  // What its inputs are to be: operands of the node by their place, then its result, then the gradient of that.
+  std::vector<size_t> operands;
+  // For each operand of the node which result is its gradient, in the shape of the node's result.
+  std::vector<size_t> results;
+};
+// For autodiff, which gives the inputs, adds the node and sums over what was broadcast. Throws Unsupported where the op
+// has no derivative.
+Derivative derivative_of(const Node& node, const std::vector<bool>& wanted);
 
 // A number as WGSL text that reads back as the same f32, always with a point or an exponent.
 std::string wgsl_number(double value);

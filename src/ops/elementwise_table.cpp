@@ -172,6 +172,16 @@ std::vector<Elementwise> more_activations() {
        .value = [](const double* x, const double*) { return *x / (1 + std::abs(*x)); },
        .wgsl = "($0 / (1.0 + abs($0)))",
        .derivative = [](D d) -> Terms { return {d.g / apply("square", affine(apply("abs", d.x[0]), 1, 1))}; }},
+      {.name = "relu6",
+       .value = [](const double* x, const double*) { return std::clamp(*x, 0.0, 6.0); },
+       .wgsl = "clamp($0, $T(0.0), $T(6.0))",
+       .derivative = [](D d) -> Terms { return {d.g * is_within(d.x[0], 0, 6)}; }},
+      {.name = "detach",
+       .domain = Domain::All,
+       .value = [](const double* x, const double*) { return *x; },
+       .wgsl = "$0",
+       .derivative = [](D) -> Terms { return {{}}; },
+       .as_affine = [](const double*, size_t, double) -> Line { return ScaleShift{}; }},
       {.name = "thresholded_relu",
        .attrs = {{"alpha", 1}},
        .value = [](const double* x, const double* a) { return *x > a[0] ? *x : 0; },
@@ -508,7 +518,11 @@ std::vector<Elementwise> logic() {
        .domain = Domain::All,
        .chooses = true,
        .value = [](const double* x, const double*) { return x[0] != 0 ? x[1] : x[2]; },
-       .wgsl = "select($2, $1, $0 != $U(0u))"},
+       .wgsl = "select($2, $1, $0 != $U(0u))",
+       .derivative = [](D d) -> Terms {
+         const Term none = affine(d.g, 0);
+         return {{}, apply("where", d.x[0], d.g, none), apply("where", d.x[0], none, d.g)};
+       }},
   };
 }
 

@@ -1,6 +1,7 @@
 #include "ops/expand.h"
 
 #include "ops/common.h"
+#include "ops/building.h"
 #include "ops/index_map.h"
 
 namespace gyrus {
@@ -24,6 +25,8 @@ std::vector<IndexMap> index_maps(const Node&, const std::vector<Shape>& inputs, 
   return {map};
 }
 
+std::vector<Value> gradient(const Backward& back) { return {sum_to(back.gradients[0], back.inputs[0].shape())}; }
+
 }  // namespace
 
 const OpDef kExpand = {
@@ -31,6 +34,7 @@ const OpDef kExpand = {
     .infer = infer,
     .reference = move_elements,
     .index_maps = index_maps,
+    .gradient = gradient,
     .flops = no_flops,
 };
 

@@ -1,6 +1,9 @@
 #include "ops/gather.h"
 
+#include <algorithm>
+
 #include "ops/common.h"
+#include "ops/building.h"
 
 namespace gyrus {
 namespace {
@@ -43,12 +46,37 @@ void reference(const Node& node, const std::vector<const RefTensor*>& inputs, st
     }
 }
 
+// Rows of the gradient are added where they were taken from, with the gathered axis in front.
+std::vector<Value> gradient(const Backward& back) {
+  const Value data = back.inputs[0];
+  const Shape shape = data.shape(), indices = back.inputs[1].shape();
+  const size_t axis = axis_of(back.node, shape);
+  std::vector<int64_t> forth, back_perm = {};
+  const size_t rank = back.gradients[0].shape().size();
+  for (size_t a = 0; a < indices.size(); ++a) forth.push_back(static_cast<int64_t>(axis + a));
+  for (size_t a = 0; a < rank; ++a)
+    if (a < axis || a >= axis + indices.size()) forth.push_back(static_cast<int64_t>(a));
+  Shape turned = {shape[axis]};
+  for (size_t a = 0; a < shape.size(); ++a) {
+    if (a != axis) turned.push_back(shape[a]);
+    back_perm.push_back(a < axis ? static_cast<int64_t>(a) + 1 : a == axis ? 0 : static_cast<int64_t>(a));
+  }
+  const int64_t inner = element_count(shape) / std::max<int64_t>(1, shape[axis]);
+  const Value given = cast(reshape(back.inputs[1], {-1}), DType::I32);
+  const Value rows = where(less(given, scalar(given, 0)), given + static_cast<double>(shape[axis]), given);
+  const Value updates = reshape(transpose(back.gradients[0], forth), {element_count(indices), inner});
+  const Value summed =
+      apply("scatter_rows", {zeros(data, {shape[axis], inner}), rows, updates}, {{"reduction", "add"}});
+  return {transpose(reshape(summed, turned), back_perm), {}};
+}
+
 }  // namespace
 
 const OpDef kGather = {
     .name = "gather",
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .flops = no_flops,
 };
 

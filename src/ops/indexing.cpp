@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/common.h"
+#include "ops/building.h"
 
 namespace gyrus {
 namespace {
@@ -101,9 +102,9 @@ Tensor numbers(const Shape& shape, int64_t step) {
 }
 
 // Adds nodes that carry the label of a node.
-class Labelled {
+class Maker {
  public:
-  Labelled(Graph& graph, const Node& node) : graph_(graph), label_(node.label.empty() ? node.op : node.label) {}
+  Maker(Graph& graph, const Node& node) : graph_(graph), label_(node.label.empty() ? node.op : node.label) {}
   ValueId add(const char* op, const std::vector<ValueId>& inputs, Attrs attrs = {}) {
     return graph_.add(op, inputs, std::move(attrs), label_);
   }
@@ -123,7 +124,7 @@ class Labelled {
 
 // The positions in flat data that indices along an axis mean: the wrapped index and every other coordinate, each times
 // its stride. Neighbouring axes count as one where the indices are as long as data there.
-ValueId flat_positions(Labelled& make, const AlongAxis& a, ValueId indices, const Shape& data) {
+ValueId flat_positions(Maker& make, const AlongAxis& a, ValueId indices, const Shape& data) {
   const auto times = [&](ValueId id, int64_t stride) {
     Tensor scale(DType::I32, {});
     scale.as<int32_t>()[0] = static_cast<int32_t>(stride);
@@ -145,7 +146,7 @@ ValueId flat_positions(Labelled& make, const AlongAxis& a, ValueId indices, cons
 }
 
 // The flat rows [batches * queries] that coordinates mean.
-ValueId flat_coordinates(Labelled& make, const Coordinates& c, const Shape& data, ValueId indices) {
+ValueId flat_coordinates(Maker& make, const Coordinates& c, const Shape& data, ValueId indices) {
   const auto k = static_cast<int64_t>(c.k);
   const ValueId all = make.reshape(make.cast(indices, DType::I32), {c.batches, c.queries, k});
   ValueId row = make.constant(numbers({c.batches, 1, 1}, 1));
@@ -181,7 +182,7 @@ void reference_gather_elements(const Node& node, const std::vector<const RefTens
 }
 
 std::vector<ValueId> decompose_gather_elements(Graph& graph, const Node& node) {
-  Labelled make(graph, node);
+  Maker make(graph, node);
   const Shape shape = graph.type(node.inputs[1]).shape;
   const Shape data = graph.type(node.inputs[0]).shape;
   const AlongAxis a = along(node, data, shape);
@@ -210,7 +211,7 @@ void reference_gather_nd(const Node& node, const std::vector<const RefTensor*>& 
 }
 
 std::vector<ValueId> decompose_gather_nd(Graph& graph, const Node& node) {
-  Labelled make(graph, node);
+  Maker make(graph, node);
   const Shape data = graph.type(node.inputs[0]).shape;
   const Coordinates c = coordinates(node, data, graph.type(node.inputs[1]).shape, batch_of(node));
   if (element_count(c.result) == 0) return {make.constant(Tensor(graph.type(node.inputs[0]).dtype, c.result))};
@@ -258,7 +259,7 @@ void reference_scatter_elements(const Node& node, const std::vector<const RefTen
 }
 
 // data [rows, inner] with updates at these rows, in the element type and shape of data.
-ValueId scatter(Labelled& make, const Node& node, ValueId rows, int64_t inner) {
+ValueId scatter(Maker& make, const Node& node, ValueId rows, int64_t inner) {
   const TensorType type = make.graph().type(node.inputs[0]);
   const bool narrow = byte_size(type.dtype) < 4;
   const DType wide = !narrow ? type.dtype : is_float(type.dtype) ? DType::F32 : DType::I32;
@@ -270,7 +271,7 @@ ValueId scatter(Labelled& make, const Node& node, ValueId rows, int64_t inner) {
 }
 
 std::vector<ValueId> decompose_scatter_elements(Graph& graph, const Node& node) {
-  Labelled make(graph, node);
+  Maker make(graph, node);
   if (is_empty(graph, node.inputs[1])) return {node.inputs[0]};
   const Shape data = graph.type(node.inputs[0]).shape;
   const AlongAxis a = along(node, data, graph.type(node.inputs[1]).shape);
@@ -299,7 +300,7 @@ void reference_scatter_nd(const Node& node, const std::vector<const RefTensor*>&
 }
 
 std::vector<ValueId> decompose_scatter_nd(Graph& graph, const Node& node) {
-  Labelled make(graph, node);
+  Maker make(graph, node);
   if (is_empty(graph, node.inputs[2])) return {node.inputs[0]};
   const Shape data = graph.type(node.inputs[0]).shape;
   const Coordinates c = coordinates(node, data, graph.type(node.inputs[1]).shape, 0);
@@ -323,10 +324,28 @@ void reference_scatter_rows(const Node& node, const std::vector<const RefTensor*
   outputs[0].data = inputs[0]->data;
   for (int64_t m = 0; m < inputs[1]->shape[0]; ++m)
     for (int64_t i = 0; i < inner; ++i) {
-      const int64_t row = wrapped(node, inputs[1]->data[static_cast<size_t>(m)], inputs[0]->shape[0]);
+      const auto row = static_cast<int64_t>(inputs[1]->data[static_cast<size_t>(m)]);
+      if (row < 0 || row >= inputs[0]->shape[0])
+        fail(ErrorCode::InvalidInput, node.op, "row ", row, " is outside ", inputs[0]->shape[0]);
       double& at = outputs[0].data[static_cast<size_t>(row * inner + i)];
       at = combined(reduction, at, inputs[2]->data[static_cast<size_t>(m * inner + i)]);
     }
+}
+
+// Of a row that several updates replace the gradient goes to all of them: which one won is not said.
+std::vector<Value> gradient_scatter_rows(const Backward& back) {
+  const Value rows = back.inputs[1], g = back.gradients[0];
+  const Reduction reduction = reduction_of(back.node);
+  if (reduction != Reduction::None && reduction != Reduction::Add)
+    fail(ErrorCode::Unsupported, back.node.label.empty() ? back.node.op : back.node.label,
+         "there is no gradient of a scatter with mul, min or max");
+  std::vector<Value> gradients(3);
+  if (back.wanted[0])
+    gradients[0] = reduction == Reduction::Add ? g
+                                               : apply("scatter_rows", {g, rows, zeros(g, back.inputs[2].shape())},
+                                                       {{"reduction", "none"}});
+  if (back.wanted[2]) gradients[2] = gather(g, rows);
+  return gradients;
 }
 
 }  // namespace
@@ -376,6 +395,7 @@ const OpDef kScatterRows = {
     .infer = infer_scatter_rows,
     .reference = reference_scatter_rows,
     .in_place = InPlace::First,
+    .gradient = gradient_scatter_rows,
     .flops = element_flops,
 };
 

@@ -2,6 +2,7 @@
 
 #include "ops/common.h"
 #include "ops/fused.h"
+#include "ops/building.h"
 
 namespace gyrus {
 namespace {
@@ -58,6 +59,30 @@ double flops(const Node& node, const std::vector<TensorType>& inputs, const std:
   return elements * (2 * k + static_cast<double>(node.body.size()));
 }
 
+// All matrices of x as one, where they are stacked by rows.
+Value as_one(Value x) { return reshape(x, {-1, x.shape().back()}); }
+
+std::vector<Value> gradient(const Backward& back) {
+  const Value a = back.inputs[0], b = back.inputs[1], g = back.gradients[0];
+  const bool ta = flag(back.node, "transpose_a"), tb = flag(back.node, "transpose_b");
+  std::vector<Value> gradients(back.inputs.size());
+  if (back.wanted[0]) {
+    const Value full = ta ? matmul(b, g, {.transpose_a = tb, .transpose_b = true})
+                          : matmul(g, b, {.transpose_a = false, .transpose_b = !tb});
+    gradients[0] = sum_to(full, a.shape());
+  }
+  if (back.wanted[1]) {
+    // One matrix that all share: their rows are summed in one product.
+    const bool shared = b.shape().size() == 2 && a.shape().size() > 2 && !ta;
+    const Value left = shared ? as_one(a) : a, right = shared ? as_one(g) : g;
+    const Value full = tb ? matmul(right, left, {.transpose_a = true, .transpose_b = ta})
+                          : matmul(left, right, {.transpose_a = !ta, .transpose_b = false});
+    gradients[1] = sum_to(full, b.shape());
+  }
+  if (gradients.size() > 2 && back.wanted[2]) gradients[2] = sum_to(g, back.inputs[2].shape());
+  return gradients;
+}
+
 }  // namespace
 
 Matmul matmul_of(const Node& node, const Shape& a, const Shape& b) {
@@ -87,6 +112,7 @@ const OpDef kMatmul = {
     .own_inputs = 3,
     .reads_further = true,
     .transposes = {"transpose_a", "transpose_b"},
+    .gradient = gradient,
     .flops = flops,
 };
 

@@ -5,6 +5,7 @@
 
 #include "ops/common.h"
 #include "ops/fused.h"
+#include "ops/building.h"
 
 namespace gyrus {
 namespace {
@@ -150,6 +151,28 @@ std::vector<ValueId> decompose_norm(Graph& graph, const Node& node) {
   return {shape.size() == 2 ? graph.add("reshape", {y}, {{"shape", shape}}, node.label) : y};
 }
 
+// As that of a layer norm (ops/rows.cpp), over the channels of a group and all voxels.
+std::vector<Value> gradient_norm(const Backward& back) {
+  const Value x = back.inputs[0], g = back.gradients[0];
+  const Shape shape = x.shape();
+  const NormAttrs attrs = norm_attrs(back.node, shape[1]);
+  const Shape grouped = {shape[0], attrs.groups, shape[1] / attrs.groups, voxels_of(shape)};
+  const Reduce over{{2, 3}, true};
+  const Value centre = reshape(x, grouped) - reduce_mean(reshape(x, grouped), over);
+  const Value scale = rsqrt(gyrus::affine(reduce_mean(square(centre), over), 1, attrs.eps));
+  const Value h = centre * scale, upstream = reshape(g, grouped);
+  const bool affine = back.inputs.size() > 2;
+  std::vector<Value> gradients(back.inputs.size());
+  if (back.wanted[0]) {
+    const Value k = affine ? upstream * reshape(back.inputs[1], {1, grouped[1], grouped[2], 1}) : upstream;
+    gradients[0] = reshape((k - reduce_mean(k, over) - h * reduce_mean(k * h, over)) * scale, shape);
+  }
+  const auto channels = [&](Value summed) { return reshape(reduce_sum(summed, {{0, 3}, false}), {shape[1]}); };
+  if (affine && back.wanted[1]) gradients[1] = channels(upstream * h);
+  if (affine && back.wanted[2]) gradients[2] = channels(upstream);
+  return gradients;
+}
+
 }  // namespace
 
 NormAttrs norm_attrs(const Node& node, int64_t channels) {
@@ -201,6 +224,7 @@ const OpDef kGroupNorm = {
     .name = "group_norm",
     .infer = infer_group_norm,
     .reference = reference_norm,
+    .gradient = gradient_norm,
     .decompose = decompose_norm,
     .flops = norm_flops,
 };
@@ -209,6 +233,7 @@ const OpDef kInstanceNorm = {
     .name = "instance_norm",
     .infer = infer_instance_norm,
     .reference = reference_norm,
+    .gradient = gradient_norm,
     .decompose = decompose_norm,
     .flops = norm_flops,
 };

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ops/common.h"
+#include "ops/building.h"
 
 namespace gyrus {
 namespace {
@@ -200,12 +201,26 @@ void reference_place(const Node& node, const std::vector<const RefTensor*>& inpu
   });
 }
 
+std::vector<Value> gradient_cumsum(const Backward& back) {
+  return {cumsum(back.gradients[0], back.node.attrs.integer("axis"), flag(back.node, "exclusive"),
+                 !flag(back.node, "reverse"))};
+}
+
+std::vector<Value> gradient_place(const Backward& back) {
+  const Value ranks = back.inputs[1], g = back.gradients[0];
+  const int64_t k = back.node.attrs.integer("k");
+  if (k == 0) return {zeros(g, ranks.shape()), {}};
+  const Value taken = gather_elements(g, min(ranks, scalar(ranks, static_cast<double>(k - 1))), back.node.attrs.integer("axis"));
+  return {where(less(ranks, scalar(ranks, static_cast<double>(k))), taken, scalar(g, 0)), {}};
+}
+
 }  // namespace
 
 const OpDef kCumsum = {
     .name = "cumsum",
     .infer = infer_running,
     .reference = reference_cumsum,
+    .gradient = gradient_cumsum,
     .decompose = decompose_cumsum,
     .flops = element_flops,
 };
@@ -237,6 +252,7 @@ const OpDef kPlace = {
     .name = "place",
     .infer = infer_place,
     .reference = reference_place,
+    .gradient = gradient_place,
     .flops = no_flops,
 };
 

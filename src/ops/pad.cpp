@@ -5,6 +5,7 @@
 
 #include "ops/cast.h"
 #include "ops/common.h"
+#include "ops/building.h"
 #include "ops/index_map.h"
 
 namespace gyrus {
@@ -34,6 +35,14 @@ std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inp
   return {map};
 }
 
+std::vector<Value> gradient(const Backward& back) {
+  const Shape shape = back.inputs[0].shape();
+  const PadAttrs attrs = pad_attrs(back.node, shape.size());
+  std::vector<int64_t> ends = attrs.lo;
+  for (size_t a = 0; a < shape.size(); ++a) ends[a] += shape[a];
+  return {slice(back.gradients[0], attrs.lo, ends)};
+}
+
 }  // namespace
 
 PadAttrs pad_attrs(const Node& node, size_t rank) {
@@ -59,6 +68,7 @@ const OpDef kPad = {
     .infer = infer,
     .reference = move_elements,
     .index_maps = index_maps,
+    .gradient = gradient,
     .flops = no_flops,
 };
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/common.h"
+#include "ops/building.h"
 
 namespace gyrus {
 namespace {
@@ -145,6 +146,63 @@ double flops(const Node&, const std::vector<TensorType>& inputs, const std::vect
   return static_cast<double>(element_count(inputs[0].shape));
 }
 
+// Gradients
+
+// The value of a reduction, or its gradient, with every reduced axis as one of extent 1.
+Value with_axes(const Backward& back, Value value) {
+  Shape shape = back.inputs[0].shape();
+  const ReduceAttrs attrs = reduce_attrs(back.node, shape);
+  for (size_t a = 0; a < shape.size(); ++a)
+    if (attrs.reduced[a]) shape[a] = 1;
+  return value.shape() == shape ? value : reshape(value, shape);
+}
+
+std::vector<int64_t> reduced_axes(const Backward& back) {
+  const ReduceAttrs attrs = reduce_attrs(back.node, back.inputs[0].shape());
+  std::vector<int64_t> axes;
+  for (size_t a = 0; a < attrs.reduced.size(); ++a)
+    if (attrs.reduced[a]) axes.push_back(static_cast<int64_t>(a));
+  return axes;
+}
+
+std::vector<Value> gradient_sum(const Backward& back) {
+  return {expand(with_axes(back, back.gradients[0]), back.inputs[0].shape())};
+}
+
+std::vector<Value> gradient_mean(const Backward& back) {
+  const Shape shape = back.inputs[0].shape();
+  const Value g = with_axes(back, back.gradients[0]);
+  const double count = static_cast<double>(element_count(shape)) / static_cast<double>(element_count(g.shape()));
+  return {expand(affine(g, 1 / count, 0), shape)};
+}
+
+// Equal ones share it evenly.
+std::vector<Value> gradient_most(const Backward& back) {
+  const Value x = back.inputs[0];
+  const Value chosen = cast(equal(x, with_axes(back, back.outputs[0])), x.dtype());
+  const Value count = reduce_sum(chosen, {reduced_axes(back), true});
+  return {chosen * (with_axes(back, back.gradients[0]) / count)};
+}
+
+// The product of all the others, which is right where an element is 0: of those before times those behind it.
+std::vector<Value> gradient_prod(const Backward& back) {
+  const Shape shape = back.inputs[0].shape();
+  const ReduceAttrs attrs = reduce_attrs(back.node, shape);
+  std::vector<int64_t> perm, inverse(shape.size());
+  for (const bool reduced : {false, true})
+    for (size_t a = 0; a < shape.size(); ++a)
+      if (attrs.reduced[a] == reduced) perm.push_back(static_cast<int64_t>(a));
+  Shape turned;
+  for (size_t a = 0; a < shape.size(); ++a) {
+    inverse[static_cast<size_t>(perm[a])] = static_cast<int64_t>(a);
+    turned.push_back(shape[static_cast<size_t>(perm[a])]);
+  }
+  const int64_t kept = element_count(back.outputs[0].shape());
+  const Value lines = reshape(transpose(back.inputs[0], perm), {kept, element_count(shape) / std::max<int64_t>(1, kept)});
+  const Value others = cumprod(lines, 1, true, false) * cumprod(lines, 1, true, true);
+  return {transpose(reshape(others, turned), inverse) * with_axes(back, back.gradients[0])};
+}
+
 }  // namespace
 
 ReduceAttrs reduce_attrs(const Node& node, const Shape& input) {
@@ -175,6 +233,7 @@ const OpDef kReduceSum = {
     .name = "reduce_sum",
     .infer = infer,
     .reference = reference_sum,
+    .gradient = gradient_sum,
     .flops = flops,
 };
 
@@ -182,6 +241,7 @@ const OpDef kReduceProd = {
     .name = "reduce_prod",
     .infer = infer,
     .reference = reference_prod,
+    .gradient = gradient_prod,
     .flops = flops,
 };
 
@@ -198,6 +258,7 @@ const OpDef kReduceMean = {
     .name = "reduce_mean",
     .infer = infer_mean,
     .reference = reference_mean,
+    .gradient = gradient_mean,
     .flops = flops,
 };
 
@@ -205,6 +266,7 @@ const OpDef kReduceMax = {
     .name = "reduce_max",
     .infer = infer_most,
     .reference = reference_max,
+    .gradient = gradient_most,
     .flops = flops,
 };
 
@@ -212,6 +274,7 @@ const OpDef kReduceMin = {
     .name = "reduce_min",
     .infer = infer_most,
     .reference = reference_min,
+    .gradient = gradient_most,
     .flops = flops,
 };
 

@@ -7,6 +7,7 @@
 #include "ops/batch_norm.h"
 #include "ops/concat.h"
 #include "ops/conv.h"
+#include "ops/conv_backward.h"
 #include "ops/elementwise.h"
 #include "ops/expand.h"
 #include "ops/fused.h"
@@ -36,7 +37,7 @@ const std::vector<const OpDef*>& all_ops() {
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,
+        &kStrided,   &kConvTranspose,   &kConvWeights,
     };
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

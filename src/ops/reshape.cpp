@@ -1,6 +1,7 @@
 #include "ops/reshape.h"
 
 #include "ops/common.h"
+#include "ops/building.h"
 
 namespace gyrus {
 namespace {
@@ -34,6 +35,8 @@ void reference(const Node&, const std::vector<const RefTensor*>& inputs, std::ve
   outputs[0].data = inputs[0]->data;
 }
 
+std::vector<Value> gradient(const Backward& back) { return {reshape(back.gradients[0], back.inputs[0].shape())}; }
+
 }  // namespace
 
 const OpDef kReshape = {
@@ -41,6 +44,7 @@ const OpDef kReshape = {
     .infer = infer,
     .reference = reference,
     .alias = true,
+    .gradient = gradient,
     .flops = no_flops,
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/common.h"
+#include "ops/building.h"
 
 namespace gyrus {
 namespace {
@@ -220,6 +221,42 @@ double flops(const Node&, const std::vector<TensorType>& inputs, const std::vect
   return 5.0 * static_cast<double>(element_count(inputs[0].shape));
 }
 
+// Gradients
+
+std::vector<Value> gradient_softmax(const Backward& back) {
+  const Value y = back.outputs[0], g = back.gradients[0];
+  return {y * (g - reduce_sum(g * y, {{back.node.attrs.integer("axis")}, true}))};
+}
+
+std::vector<Value> gradient_log_softmax(const Backward& back) {
+  const Value g = back.gradients[0];
+  return {g - exp(back.outputs[0]) * reduce_sum(g, {{back.node.attrs.integer("axis", -1)}, true})};
+}
+
+// With h = (x - mean) / deviation, of a gradient k of h: (k - mean k - h mean(k h)) / deviation, without the means where
+// x is not centred.
+std::vector<Value> gradient_norm(const Backward& back, bool centred) {
+  const Value x = back.inputs[0], g = back.gradients[0];
+  const size_t axis = axis_of(back.node, x.shape());
+  const Reduce over{axes_from(axis, x.shape().size()), true};
+  const Value centre = centred ? x - reduce_mean(x, over) : x;
+  const Value scale = rsqrt(affine(reduce_mean(square(centre), over), 1, eps_of(back.node)));
+  const Value h = centre * scale;
+  std::vector<Value> gradients(back.inputs.size());
+  if (back.wanted[0]) {
+    const bool weighted = back.inputs.size() > 1 && back.inputs[1];
+    const Value k = weighted ? g * back.inputs[1] : g;
+    const Value rest = k - h * reduce_mean(k * h, over);
+    gradients[0] = (centred ? rest - reduce_mean(k, over) : rest) * scale;
+  }
+  if (back.inputs.size() > 1 && back.wanted[1]) gradients[1] = sum_to(g * h, back.inputs[1].shape());
+  if (back.inputs.size() > 2 && back.wanted[2]) gradients[2] = sum_to(g, back.inputs[2].shape());
+  return gradients;
+}
+
+std::vector<Value> gradient_layer_norm(const Backward& back) { return gradient_norm(back, true); }
+std::vector<Value> gradient_rms_norm(const Backward& back) { return gradient_norm(back, false); }
+
 }  // namespace
 
 RowKind row_kind(const Node& node) {
@@ -255,6 +292,7 @@ const OpDef kSoftmax = {
     .infer = infer_softmax,
     .reference = reference_softmax,
     .keeps_order = [](const Node& node, const Shape& input) -> std::optional<size_t> { return axis_of(node, input); },
+    .gradient = gradient_softmax,
     .decompose = decompose_softmax,
     .flops = flops,
 };
@@ -264,6 +302,7 @@ const OpDef kLogSoftmax = {
     .infer = infer_log_softmax,
     .reference = reference_log_softmax,
     .keeps_order = [](const Node& node, const Shape& input) -> std::optional<size_t> { return axis_of(node, input); },
+    .gradient = gradient_log_softmax,
     .decompose = decompose_log_softmax,
     .flops = flops,
 };
@@ -272,6 +311,7 @@ const OpDef kLayerNorm = {
     .name = "layer_norm",
     .infer = infer_layer_norm,
     .reference = reference_layer_norm,
+    .gradient = gradient_layer_norm,
     .decompose = decompose_layer_norm,
     .flops = flops,
 };
@@ -280,6 +320,7 @@ const OpDef kRmsNorm = {
     .name = "rms_norm",
     .infer = infer_rms_norm,
     .reference = reference_rms_norm,
+    .gradient = gradient_rms_norm,
     .decompose = decompose_rms_norm,
     .flops = flops,
 };

@@ -1,8 +1,10 @@
 #include "ops/slice.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "ops/common.h"
+#include "ops/building.h"
 #include "ops/index_map.h"
 
 namespace gyrus {
@@ -29,6 +31,29 @@ std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inp
     map.strides[a] *= attrs.steps[a];
   }
   return {map};
+}
+
+std::vector<Value> gradient(const Backward& back) {
+  const Shape shape = back.inputs[0].shape();
+  const SliceAttrs attrs = slice_attrs(back.node, shape);
+  Value g = back.gradients[0];
+  std::vector<int64_t> pads(2 * shape.size(), 0), starts(shape.size(), 0), ends = g.shape(), steps(shape.size(), 1);
+  bool turned = false;
+  for (size_t a = 0; a < shape.size(); ++a) {
+    if (attrs.steps[a] > 0) continue;
+    turned = true;
+    steps[a] = -1;
+    starts[a] = attrs.shape[a] - 1;
+    ends[a] = -attrs.shape[a] - 1;
+  }
+  if (turned) g = slice(g, starts, ends, steps);
+  for (size_t a = 0; a < shape.size(); ++a) {
+    const int64_t step = attrs.steps[a];
+    g = spread(g, a, std::abs(step));
+    pads[a] = step > 0 ? attrs.starts[a] : attrs.starts[a] + (attrs.shape[a] - 1) * step;
+    pads[a + shape.size()] = shape[a] - pads[a] - g.shape()[a];
+  }
+  return {pad(g, pads)};
 }
 
 }  // namespace
@@ -61,6 +86,7 @@ const OpDef kSlice = {
     .infer = infer,
     .reference = move_elements,
     .index_maps = index_maps,
+    .gradient = gradient,
     .flops = no_flops,
 };
 

@@ -21,5 +21,6 @@ Term affine(Term a, double scale, double shift) {
 }
 Term apply(const char* op, Term a) { return a.steps->add(op, {a}); }
 Term apply(const char* op, Term a, Term b) { return a.steps->add(op, {a, b}); }
+Term apply(const char* op, Term a, Term b, Term c) { return a.steps->add(op, {a, b, c}); }
 
 }  // namespace gyrus

@@ -34,8 +34,9 @@ Term operator/(Term a, Term b);
 Term operator-(Term a);
 // a * scale + shift, numbers that the text of the kernel holds.
 Term affine(Term a, double scale, double shift = 0);
-// A function of one or two operands by its name.
+// A function by its name.
 Term apply(const char* op, Term a);
 Term apply(const char* op, Term a, Term b);
+Term apply(const char* op, Term a, Term b, Term c);
 
 }  // namespace gyrus

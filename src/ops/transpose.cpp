@@ -1,6 +1,7 @@
 #include "ops/transpose.h"
 
 #include "ops/common.h"
+#include "ops/building.h"
 #include "ops/index_map.h"
 
 namespace gyrus {
@@ -32,6 +33,13 @@ std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inp
   return {map};
 }
 
+std::vector<Value> gradient(const Backward& back) {
+  const std::vector<int64_t> perm = back.node.attrs.integers("perm");
+  std::vector<int64_t> back_perm(perm.size());
+  for (size_t a = 0; a < perm.size(); ++a) back_perm[static_cast<size_t>(perm[a])] = static_cast<int64_t>(a);
+  return {transpose(back.gradients[0], back_perm)};
+}
+
 }  // namespace
 
 const OpDef kTranspose = {
@@ -39,6 +47,7 @@ const OpDef kTranspose = {
     .infer = infer,
     .reference = move_elements,
     .index_maps = index_maps,
+    .gradient = gradient,
     .flops = no_flops,
 };
 

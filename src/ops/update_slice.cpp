@@ -1,6 +1,7 @@
 #include "ops/update_slice.h"
 
 #include "ops/common.h"
+#include "ops/building.h"
 
 namespace gyrus {
 namespace {
@@ -55,6 +56,24 @@ void reference(const Node& node, const std::vector<const RefTensor*>& inputs, st
        [&](const std::vector<int64_t>& at) { out.data[static_cast<size_t>(at[0])] = *from++; });
 }
 
+std::vector<Value> gradient(const Backward& back) {
+  const Value g = back.gradients[0], value = back.inputs[1];
+  const size_t axis = axis_of(back.node, g.shape());
+  const auto along = static_cast<int64_t>(axis);
+  const int64_t count = value.shape()[axis];
+  std::vector<Value> gradients(back.inputs.size());
+  if (back.inputs.size() > 2) {
+    const Value start = reshape(cast(back.inputs[2], DType::I32), {1});
+    if (back.wanted[0]) gradients[0] = update_slice(g, zeros(value, value.shape()), along, back.inputs[2]);
+    if (back.wanted[1]) gradients[1] = gather(g, start + counted(g.graph(), count), along);
+    return gradients;
+  }
+  const int64_t start = back.node.attrs.integer("start", 0);
+  if (back.wanted[0]) gradients[0] = update_slice(g, zeros(value, value.shape()), along, start);
+  if (back.wanted[1]) gradients[1] = slice_of(g, axis, start, start + count);
+  return gradients;
+}
+
 }  // namespace
 
 const OpDef kUpdateSlice = {
@@ -62,6 +81,7 @@ const OpDef kUpdateSlice = {
     .infer = infer,
     .reference = reference,
     .in_place = InPlace::First,
+    .gradient = gradient,
     .flops = no_flops,
 };
 

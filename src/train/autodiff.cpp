@@ -1,0 +1,144 @@
+#include "train/autodiff.h"
+
+#include "core/error.h"
+#include "graph/op.h"
+#include "graph/rewriter.h"
+#include "ops/elementwise.h"
+#include "ops/building.h"
+
+namespace gyrus {
+namespace {
+
+bool has_gradient(const OpDef& def) { return def.gradient || (def.elementwise && def.elementwise->derivative); }
+
+bool decompose_once(const Graph& graph, Graph& result) {
+  Rewriter rewrite(graph);
+  bool changed = false;
+  for (const Node& node : graph.nodes()) {
+    const OpDef& def = op(node.op);
+    if (has_gradient(def) || !def.decompose) {
+      rewrite.copy(node);
+      continue;
+    }
+    const std::vector<ValueId> values = def.decompose(rewrite.graph(), rewrite.mapped(node));
+    for (size_t i = 0; i < node.outputs.size(); ++i) rewrite.replace(node.outputs[i], values.at(i));
+    changed = true;
+  }
+  result = rewrite.finish("differentiable");
+  return changed;
+}
+
+// Walks the nodes backwards and collects the gradient of every value.
+class Autodiff {
+ public:
+  Autodiff(Graph& graph, const std::vector<ValueId>& of)
+      : graph_(graph), depends_(graph.value_count(), false), gradients_(graph.value_count()) {
+    for (ValueId id : of) depends_.at(id) = true;
+    for (const Node& node : graph.nodes())
+      for (ValueId id : node.inputs)
+        if (id != kNoValue && depends_[id]) mark(node.outputs);
+  }
+
+  void add(ValueId id, Value gradient) {
+    if (!gradient || !depends_.at(id)) return;
+    gradients_[id] = gradients_[id] ? gyrus::add(gradients_[id], gradient) : gradient;
+  }
+
+  void run() {
+    const std::string label = graph_.label();
+    for (size_t i = graph_.nodes().size(); i-- > 0;) {
+      const Node node = graph_.nodes()[i];
+      if (!reached(node)) continue;
+      graph_.set_label((node.label.empty() ? node.op : node.label) + ".gradient");
+      back(node);
+    }
+    graph_.set_label(label);
+  }
+
+  ValueId gradient(ValueId id) const { return gradients_.at(id) ? gradients_[id].id() : kNoValue; }
+
+ private:
+  // Only numbers that vary smoothly have one.
+  void mark(const std::vector<ValueId>& outputs) {
+    for (ValueId id : outputs)
+      if (is_float(graph_.type(id).dtype)) depends_[id] = true;
+  }
+
+  bool reached(const Node& node) const {
+    bool asked = false, wanted = false;
+    for (ValueId id : node.outputs) asked = asked || gradients_[id];
+    for (ValueId id : node.inputs) wanted = wanted || (id != kNoValue && depends_[id]);
+    return asked && wanted;
+  }
+
+  Value value(ValueId id) { return id == kNoValue ? Value{} : Value(graph_, id); }
+
+  void back(const Node& node) {
+    std::vector<bool> wanted;
+    for (ValueId id : node.inputs) wanted.push_back(id != kNoValue && depends_[id]);
+    const OpDef& def = op(node.op);
+    if (def.elementwise && def.elementwise->derivative) return back_elementwise(node, wanted);
+    if (!def.gradient)
+      fail(ErrorCode::Unsupported, node.label.empty() ? node.op : node.label, "the op ", node.op, " has no gradient");
+    Backward step{node, {}, {}, {}, wanted};
+    for (ValueId id : node.inputs) step.inputs.push_back(value(id));
+    for (ValueId id : node.outputs) {
+      step.outputs.push_back(value(id));
+      step.gradients.push_back(gradients_[id]);
+    }
+    const std::vector<Value> found = def.gradient(step);
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (wanted[i] && i < found.size()) add(node.inputs[i], found[i]);
+  }
+
+  void back_elementwise(const Node& node, const std::vector<bool>& wanted) {
+    const Derivative derivative = derivative_of(node, wanted);
+    const Value g = gradients_[node.outputs[0]];
+    std::vector<ValueId> made;
+    if (!derivative.node.results.empty()) {
+      Node fused = derivative.node;
+      fused.label = graph_.label();
+      for (size_t k : derivative.operands)
+        fused.inputs.push_back(k < node.inputs.size()    ? node.inputs[k]
+                               : k == node.inputs.size() ? node.outputs[0]
+                                                         : g.id());
+      made = graph_.add_node(std::move(fused));
+    }
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const size_t result = derivative.results[k];
+      if (result == Derivative::kNone) continue;
+      Value slope = result == Derivative::kPassed ? g : Value(graph_, made.at(result));
+      const TensorType type = graph_.type(node.inputs[k]);
+      if (slope.dtype() != type.dtype) slope = cast(slope, type.dtype);
+      add(node.inputs[k], sum_to(slope, type.shape));
+    }
+  }
+
+  Graph& graph_;
+  std::vector<bool> depends_;
+  std::vector<Value> gradients_;
+};
+
+}  // namespace
+
+Graph differentiable(const Graph& graph) {
+  Graph current = graph, next;
+  while (decompose_once(current, next)) current = next;
+  return next;
+}
+
+std::vector<ValueId> add_gradients(Graph& graph, const std::vector<Seed>& seeds, const std::vector<ValueId>& of) {
+  Autodiff autodiff(graph, of);
+  for (const Seed& seed : seeds) {
+    if (graph.type(seed.value).shape != graph.type(seed.gradient).shape)
+      fail(ErrorCode::InvalidGraph, "gradient", "a value is ", to_string(graph.type(seed.value).shape),
+           " and its gradient ", to_string(graph.type(seed.gradient).shape), ": expected the same");
+    autodiff.add(seed.value, {graph, seed.gradient});
+  }
+  autodiff.run();
+  std::vector<ValueId> found;
+  for (ValueId id : of) found.push_back(autodiff.gradient(id));
+  return found;
+}
+
+}  // namespace gyrus
