@@ -13,6 +13,8 @@
 #include "gyrus/ops.h"
 #include "gyrus/program.h"
 #include "gyrus/segmenter.h"
+#include "gyrus/train.h"
+#include "gyrus/trainer.h"
 #include "gyrus/verify.h"
 
 namespace gyrus {

@@ -1,0 +1,215 @@
+#include "gyrus/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "graph/graph.h"
+#include "import/safetensors.h"
+
+namespace gyrus {
+namespace {
+
+constexpr const char* kCounts = "trainer/counts";  // of a saved file: updates, collected steps
+
+bool begins_with(const std::string& text, const std::string& prefix) { return text.compare(0, prefix.size(), prefix) == 0; }
+
+std::string list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
+}
+
+// The shapes of states are those of the graph, whatever comes in.
+Program::Make maker(Graph graph, std::function<Graph(const Graph&)> make) {
+  return [graph = std::move(graph), make = std::move(make)](const Shapes& shapes) {
+    Shapes known;
+    for (const Port& input : graph.inputs())
+      if (const auto found = shapes.find(input.name); found != shapes.end()) known.insert(*found);
+    return make(known.empty() ? graph : with_shapes(graph, known));
+  };
+}
+
+}  // namespace
+
+struct TrainerImpl {
+  Device device;
+  Graph graph;
+  TrainerOptions options;
+  Memory memory;
+  Program update, collect, inference;
+  std::vector<std::string> names;
+  mutable std::mutex mutex;
+  int64_t updates = 0, collected = 0;
+
+  TrainerImpl(const Device& device_, Graph graph_, const Memory& memory_, const TrainerOptions& options_)
+      : device(device_),
+        graph(std::move(graph_)),
+        options(options_),
+        memory(memory_),
+        update(program(true)),
+        collect(program(false)),
+        inference(device, maker(graph, [t = options.training](const Graph& g) { return inference_graph(g, t); }), memory,
+                  options.program),
+        names(trainable(graph, options.training)) {
+    training_graph(graph, options.training);  // what is wrong is said now
+  }
+
+  Program program(bool updates_) {
+    return {device,
+            maker(graph, [t = options.training, updates_](const Graph& g) { return training_graph(g, t, updates_); }),
+            memory, options.program};
+  }
+
+  // States are in the memory once a program was planned for the shapes of the graph.
+  void prepare() {
+    if (!names.empty() && memory.has(names.front())) return;
+    Shapes shapes;
+    for (const Port& input : graph.inputs()) shapes[input.name] = graph.type(input.value).shape;
+    update.prepare(shapes);
+  }
+
+  StepResult step(const std::map<std::string, Tensor>& inputs, RunOptions run) {
+    const std::lock_guard lock(mutex);
+    const bool updates_now = collected + 1 >= options.training.accumulate;
+    if (updates_now) {
+      run.arguments[kLearningRate] = learning_rate(options.schedule, updates);
+      run.arguments[kStep] = static_cast<double>(updates + 1);
+    }
+    std::vector<std::string> wanted = run.outputs.value_or(std::vector<std::string>{});
+    if (std::find(wanted.begin(), wanted.end(), options.training.loss) == wanted.end())
+      wanted.push_back(options.training.loss);
+    run.outputs = wanted;
+    RunResult result = (updates_now ? update : collect).run(inputs, run);
+    StepResult made{get(result.outputs.at(options.training.loss), 0), updates_now, std::move(result.outputs)};
+    if (!std::isfinite(made.loss)) refuse(inputs, run, made.loss);
+    collected = updates_now ? 0 : collected + 1;
+    updates += updates_now ? 1 : 0;
+    return made;
+  }
+
+  // Nothing was updated. The step again, with every value tested, says where it went wrong.
+  [[noreturn]] void refuse(const std::map<std::string, Tensor>& inputs, RunOptions run, double loss) {
+    std::string where = "; every node is finite when it is run again";
+    try {
+      run.arguments.erase(kLearningRate);
+      run.arguments.erase(kStep);
+      ProgramOptions settings = options.program;
+      settings.check_finite = true;
+      Program checked(device, maker(graph, [](const Graph& g) { return g; }), memory, settings);
+      run.captures.clear();
+      checked.run(inputs, run);
+    } catch (const Error& error) {
+      where = std::string("; ") + error.what();
+    }
+    fail(ErrorCode::NonFinite, "training", "the loss of step ", updates + 1, " is ", loss,
+         "; parameters are those of the last good step", where);
+  }
+};
+
+Trainer::Trainer(const Device& device, Graph graph, const Memory& memory, const TrainerOptions& options)
+    : impl_(std::make_shared<TrainerImpl>(device, std::move(graph), memory, options)) {}
+Trainer::Trainer(const Device& device, Graph graph, const TrainerOptions& options)
+    : Trainer(device, std::move(graph), Memory(device), options) {}
+
+StepResult Trainer::step(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
+  return impl_->step(inputs, options);
+}
+
+std::future<StepResult> Trainer::step_async(std::map<std::string, Tensor> inputs, RunOptions options) {
+  return std::async(std::launch::async, [impl = impl_, inputs = std::move(inputs), options = std::move(options)] {
+    return impl->step(inputs, options);
+  });
+}
+
+RunResult Trainer::run(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
+  return impl_->inference.run(inputs, options);
+}
+
+std::vector<std::string> Trainer::names() const { return impl_->names; }
+
+std::map<std::string, Tensor> Trainer::parameters() const {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->prepare();
+  std::map<std::string, Tensor> all;
+  for (const std::string& name : impl_->names) all[name] = impl_->memory.read(name);
+  return all;
+}
+
+void Trainer::set_parameters(const std::map<std::string, Tensor>& values, bool partial) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->prepare();
+  std::vector<std::string> unknown, missing;
+  for (const auto& [name, value] : values)
+    if (std::find(impl_->names.begin(), impl_->names.end(), name) == impl_->names.end()) unknown.push_back(name);
+  for (const std::string& name : impl_->names)
+    if (values.count(name) == 0) missing.push_back(name);
+  if (!unknown.empty())
+    fail(ErrorCode::InvalidInput, "parameters", "there are none of the names ", list(unknown), "; there are: ",
+         list(impl_->names));
+  if (!partial && !missing.empty())
+    fail(ErrorCode::InvalidInput, "parameters", "missing are ", list(missing), "; give all, or say that some are enough");
+  impl_->memory.write(values);
+}
+
+void Trainer::reset_optimizer() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->prepare();
+  std::vector<std::string> states;
+  for (const std::string& name : impl_->memory.names())
+    if (begins_with(name, kOptimizerPrefix) || begins_with(name, kAccumulatedPrefix)) states.push_back(name);
+  if (!states.empty()) impl_->memory.reset(states);
+  impl_->updates = impl_->collected = 0;
+}
+
+int64_t Trainer::updates() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->updates;
+}
+
+double Trainer::rate() const {
+  const std::lock_guard lock(impl_->mutex);
+  return learning_rate(impl_->options.schedule, impl_->updates);
+}
+
+void Trainer::set_schedule(const Schedule& schedule) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->options.schedule = schedule;
+}
+
+std::vector<std::byte> Trainer::save() const {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->prepare();
+  std::map<std::string, Tensor> all;
+  for (const std::string& name : impl_->memory.names()) all[name] = impl_->memory.read(name);
+  Tensor counts(DType::I32, {2});
+  set(counts, 0, static_cast<double>(impl_->updates));
+  set(counts, 1, static_cast<double>(impl_->collected));
+  all[kCounts] = std::move(counts);
+  return write_safetensors(all);
+}
+
+void Trainer::load(const std::vector<std::byte>& file) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->prepare();
+  std::map<std::string, Tensor> all = read_safetensors_exactly(std::span(file), "checkpoint");
+  const auto counts = all.find(kCounts);
+  if (counts == all.end() || counts->second.dtype != DType::I32 || counts->second.shape != Shape{2})
+    fail(ErrorCode::InvalidInput, "checkpoint", "has no '", kCounts, "': it was not saved by a trainer");
+  const auto updates = static_cast<int64_t>(get(counts->second, 0));
+  const auto collected = static_cast<int64_t>(get(counts->second, 1));
+  all.erase(counts);
+  std::vector<std::string> missing;
+  for (const std::string& name : impl_->memory.names())
+    if (all.count(name) == 0) missing.push_back(name);
+  if (!missing.empty()) fail(ErrorCode::InvalidInput, "checkpoint", "has no ", list(missing));
+  impl_->memory.write(all);
+  impl_->updates = updates;
+  impl_->collected = collected;
+}
+
+Memory& Trainer::memory() { return impl_->memory; }
+
+}  // namespace gyrus

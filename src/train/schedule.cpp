@@ -1,0 +1,52 @@
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "gyrus/train.h"
+
+namespace gyrus {
+namespace {
+
+// From x to y as f goes from 0 to 1.
+double between(double x, double y, double f, bool linear) {
+  return linear ? x + (y - x) * f : y + (x - y) / 2 * (1 + std::cos(std::numbers::pi * f));
+}
+
+double cosine(const Schedule& s, double t) {
+  const double f = std::min(1.0, t / static_cast<double>(std::max<int64_t>(1, s.total)));
+  return s.least + (s.rate - s.least) * (1 + std::cos(std::numbers::pi * f)) / 2;
+}
+
+double one_cycle(const Schedule& s, double t) {
+  const double peak = s.rising * static_cast<double>(s.total) - 1, last = static_cast<double>(s.total) - 1;
+  const double first = s.rate / s.div;
+  if (t <= peak) return between(first, s.rate, peak > 0 ? t / peak : 1, s.linear);
+  return between(s.rate, first / s.final_div, std::min(1.0, (t - peak) / (last - peak)), s.linear);
+}
+
+}  // namespace
+
+double learning_rate(const Schedule& schedule, int64_t step) {
+  const auto t = static_cast<double>(step);
+  switch (schedule.kind) {
+    case ScheduleKind::Constant: break;
+    case ScheduleKind::Step:
+      return schedule.rate * std::pow(schedule.gamma, static_cast<double>(step / std::max<int64_t>(1, schedule.step_size)));
+    case ScheduleKind::MultiStep: {
+      const auto passed = std::count_if(schedule.milestones.begin(), schedule.milestones.end(),
+                                        [&](int64_t milestone) { return milestone <= step; });
+      return schedule.rate * std::pow(schedule.gamma, static_cast<double>(passed));
+    }
+    case ScheduleKind::Exponential: return schedule.rate * std::pow(schedule.gamma, t);
+    case ScheduleKind::Cosine: return cosine(schedule, t);
+    case ScheduleKind::WarmupCosine: {
+      const auto warmup = static_cast<double>(schedule.warmup);
+      if (t < warmup) return schedule.rate * (schedule.start + (1 - schedule.start) * t / warmup);
+      return cosine(schedule, t - warmup);
+    }
+    case ScheduleKind::OneCycle: return one_cycle(schedule, t);
+  }
+  return schedule.rate;
+}
+
+}  // namespace gyrus
