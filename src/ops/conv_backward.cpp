@@ -321,7 +321,10 @@ const OpDef kConvWeights = {
     .name = "conv_weights",
     .infer = infer_weights,
     .reference = reference_weights,
+    .layout = LayoutRule::ReadsMaps,
+    .packs = [](const Graph&, const Node& node) { return node.attrs.integer("groups", 1) == 1; },
     .decompose = decompose_weights,
+    .has_kernel = true,
     .flops = weights_flops,
 };
 

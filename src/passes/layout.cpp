@@ -40,6 +40,11 @@ class LayoutPass {
     return repacked_[key] = made;
   }
 
+  // One channel is the same in both layouts, and plain does not store three lanes of zeros.
+  ValueId as_map(ValueId id) {
+    return graph().type(id).shape[1] > 1 ? as(id, Layout::Packed) : single(id);
+  }
+
   void emit(const Node& node, std::vector<ValueId> inputs, Layout layout) {
     Node copy = node;
     copy.inputs = std::move(inputs);
@@ -71,9 +76,11 @@ class LayoutPass {
         for (size_t i = 1; i < inputs.size(); ++i)
           if (inputs[i] != kNoValue && !graph().is_constant(inputs[i]))
             inputs[i] = single(as(inputs[i], Layout::Plain));
-        // One channel is the same in both layouts, and plain does not store three lanes of zeros.
-        inputs[0] = graph().type(inputs[0]).shape[1] > 1 ? as(inputs[0], Layout::Packed) : single(inputs[0]);
+        inputs[0] = as_map(inputs[0]);
         return emit_packed(node, inputs, def.own_inputs);
+      case LayoutRule::ReadsMaps:
+        for (ValueId& id : inputs) id = as_map(id);
+        return emit(node, inputs, Layout::Plain);
       case LayoutRule::ReadsPacked: inputs[0] = as(inputs[0], Layout::Packed); return emit(node, inputs, Layout::Plain);
       case LayoutRule::Repacks:  // layouts are decided here and nowhere else
         return rewrite_.replace(node.outputs[0], inputs[0]);

@@ -166,6 +166,8 @@ void lower_place(Lowering& lowering, const Node& node);
 void lower_scatter_rows(Lowering& lowering, const Node& node);
 void lower_argmax(Lowering& lowering, const Node& node);
 void lower_conv(Lowering& lowering, const Node& node);
+void lower_conv_weights(Lowering& lowering, const Node& node);
+bool suits_conv_weights(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_conv_argmax(Lowering& lowering, const Node& node);
 void lower_norm_stats(Lowering& lowering, const Node& node);
 void lower_norm_apply(Lowering& lowering, const Node& node);

@@ -10,6 +10,7 @@
 #include "ops/attention.h"
 #include "ops/concat.h"
 #include "ops/conv.h"
+#include "ops/conv_backward.h"
 #include "ops/expand.h"
 #include "ops/gather.h"
 #include "ops/indexing.h"
@@ -54,6 +55,7 @@ const LoweringEntry kLowerings[] = {
     {&kRows, lower_rows},
     {&kPlace, lower_place},
     {&kConv, lower_conv, order_conv},
+    {&kConvWeights, lower_conv_weights, nullptr, suits_conv_weights},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},
     {&kNormApply, lower_norm_apply},
