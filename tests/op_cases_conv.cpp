@@ -185,9 +185,64 @@ void add_argmax(std::vector<OpCase>& cases) {
   add_conv_argmax(cases, {"1d_groups", {3, 4, 13}, {6, 2, 1}, {{"dtype", u32}, {"groups", int64_t{2}}}});
 }
 
+void add_transposed(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& name, const Shape& x, const Shape& w, const Attrs& attrs, bool bias = false) {
+    OpCase base;
+    base.name = "conv_transpose_" + name;
+    base.op = "conv_transpose";
+    cases.push_back(make_case(base, [=](CaseBuilder& b) {
+      std::vector<ValueId> inputs = {b.input(x), b.input(w)};
+      if (bias) inputs.push_back(b.input({w[1] * attrs.integer("groups", 1)}));
+      b.output(b.add("conv_transpose", inputs, attrs));
+    }));
+  };
+  add("1d", {2, 4, 9}, {4, 3, 3}, {});
+  add("2d", {1, 5, 6, 7}, {5, 4, 3, 3}, {});
+  add("2d_bias", {1, 5, 6, 7}, {5, 4, 3, 3}, {}, true);
+  add("2d_stride", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"stride", Ints{2, 3}}});
+  add("2d_more", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"stride", Ints{2, 3}}, {"output_padding", Ints{1, 2}}});
+  add("2d_pads", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"pads", pads({1, 0}, {2, 1})}});
+  add("2d_dilation", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"dilation", Ints{2, 1}}});
+  add("2d_groups", {1, 6, 6, 7}, {6, 2, 3, 3}, {{"groups", int64_t{3}}});
+  add("3d", {1, 5, 4, 5, 6}, {5, 7, 2, 2, 2}, {{"stride", Ints{2, 2, 2}}}, true);
+}
+
+// The gradient of weights: x, the gradient of the result, the kernel.
+void add_weights(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& name, const Shape& x, const Shape& g, const Ints& kernel, Attrs attrs,
+                       OpCase base = {}) {
+    base.name = (base.large ? "large_conv_weights_" : "conv_weights_") + name;
+    base.op = "conv_weights";
+    attrs.set("kernel", kernel);
+    cases.push_back(make_case(base, [=](CaseBuilder& b) {
+      b.output(b.add("conv_weights", {b.input(x), b.input(g)}, attrs));
+    }));
+  };
+  add("1d", {2, 3, 19}, {2, 5, 17}, {3}, {});
+  add("2d", {2, 6, 9, 11}, {2, 7, 9, 11}, {3, 3}, {{"pads", same({1, 1})}});
+  add("2d_unpadded", {2, 6, 9, 11}, {2, 7, 7, 9}, {3, 3}, {});
+  add("2d_stride", {1, 5, 12, 10}, {1, 6, 6, 5}, {3, 3}, {{"stride", Ints{2, 2}}, {"pads", same({1, 1})}});
+  add("2d_groups", {2, 6, 7, 8}, {2, 9, 7, 8}, {3, 3}, {{"groups", int64_t{3}}, {"pads", same({1, 1})}});
+  add("2d_pointwise", {1, 9, 6, 7}, {1, 5, 6, 7}, {1, 1}, {});
+  add("3d", {1, 5, 6, 7, 8}, {1, 5, 6, 7, 8}, {3, 3, 3}, {{"pads", same({1, 1, 1})}});
+  add("3d_dilation", {1, 5, 9, 8, 11}, {1, 6, 9, 8, 11}, {3, 3, 3},
+      {{"dilation", Ints{2, 4, 3}}, {"pads", same({2, 4, 3})}});
+  add("3d_one_channel", {2, 1, 6, 5, 7}, {2, 5, 6, 5, 7}, {3, 3, 3}, {{"pads", same({1, 1, 1})}});
+  add("3d_one_result", {1, 6, 6, 5, 7}, {1, 1, 6, 5, 7}, {3, 3, 3}, {{"pads", same({1, 1, 1})}});
+  add("3d_uneven", {1, 3, 6, 7, 9}, {1, 4, 3, 4, 3}, {2, 3, 5},
+      {{"stride", Ints{2, 2, 3}}, {"pads", pads({0, 1, 1}, {0, 1, 2})}});
+  add("3d_out_of_reach", {1, 2, 3, 3, 3}, {1, 2, 3, 3, 3}, {3, 3, 3},
+      {{"dilation", Ints{4, 4, 4}}, {"pads", same({4, 4, 4})}});
+  OpCase large;
+  large.large = true;
+  add("large", {1, 5, 40, 66, 52}, {1, 6, 40, 66, 52}, {3, 3, 3}, {{"pads", same({1, 1, 1})}}, large);
+}
+
 }  // namespace
 
 void add_conv_cases(std::vector<OpCase>& cases) {
+  add_transposed(cases);
+  add_weights(cases);
   add_ranks(cases);
   add_arrange(cases);
   add_channels(cases);

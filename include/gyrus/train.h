@@ -25,30 +25,30 @@ struct Optimizer {
   bool nesterov = false;    // Sgd
   double beta1 = 0.9;       // Adam, AdamW, Lion
   double beta2 = 0.999;
-  double eps = 1e-8;              // Adam, AdamW, RmsProp, Adagrad
-  bool amsgrad = false;           // Adam, AdamW
-  double alpha = 0.99;            // RmsProp
-  bool centered = false;          // RmsProp
-  double lr_decay = 0;            // Adagrad
-  double initial_accumulator = 0; // Adagrad
+  double eps = 1e-8;               // Adam, AdamW, RmsProp, Adagrad
+  bool amsgrad = false;            // Adam, AdamW
+  double alpha = 0.99;             // RmsProp
+  bool centered = false;           // RmsProp
+  double lr_decay = 0;             // Adagrad
+  double initial_accumulator = 0;  // Adagrad
 };
 
-enum class ScheduleKind : uint8_t { Constant, Step, MultiStep, Exponential, Cosine, WarmupCosine, OneCycle };
+enum class ScheduleKind : uint8_t { Constant, ByStep, MultiStep, Exponential, Cosine, WarmupCosine, OneCycle };
 
 // The learning rate of every step; nothing is compiled again for it.
 struct Schedule {
   ScheduleKind kind = ScheduleKind::Constant;
-  double rate = 1e-3;                // the base; of OneCycle the largest
-  double gamma = 0.1;                // Step, MultiStep, Exponential
-  int64_t step_size = 1;             // Step
-  std::vector<int64_t> milestones{}; // MultiStep
-  double least = 0;                  // Cosine, WarmupCosine
-  int64_t total = 1;                 // Cosine, WarmupCosine: steps of the cosine; OneCycle: all
-  int64_t warmup = 0;                // WarmupCosine: steps before it
-  double start = 0;                  // WarmupCosine: part of the rate at step 0
-  double rising = 0.3;               // OneCycle: part of all steps
-  double div = 25, final_div = 1e4;  // OneCycle: largest over first, first over last
-  bool linear = false;               // OneCycle: not by cosines
+  double rate = 1e-3;                 // the base; of OneCycle the largest
+  double gamma = 0.1;                 // ByStep, MultiStep, Exponential
+  int64_t step_size = 1;              // ByStep
+  std::vector<int64_t> milestones{};  // MultiStep
+  double least = 0;                   // Cosine, WarmupCosine
+  int64_t total = 1;                  // Cosine, WarmupCosine: steps of the cosine; OneCycle: all
+  int64_t warmup = 0;                 // WarmupCosine: steps before it
+  double start = 0;                   // WarmupCosine: part of the rate at step 0
+  double rising = 0.3;                // OneCycle: part of all steps
+  double div = 25, final_div = 1e4;   // OneCycle: largest over first, first over last
+  bool linear = false;                // OneCycle: not by cosines
 };
 // That of step t = 0, 1, …
 double learning_rate(const Schedule& schedule, int64_t step);

@@ -20,6 +20,7 @@ struct StepResult {
   double loss = 0;
   bool updated = true;                    // false while gradients are only collected
   std::map<std::string, Tensor> outputs;  // those that were asked for, and captures
+  Profile profile;
 };
 
 struct TrainerImpl;

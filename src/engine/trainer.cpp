@@ -14,7 +14,9 @@ namespace {
 
 constexpr const char* kCounts = "trainer/counts";  // of a saved file: updates, collected steps
 
-bool begins_with(const std::string& text, const std::string& prefix) { return text.compare(0, prefix.size(), prefix) == 0; }
+bool begins_with(const std::string& text, const std::string& prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
 
 std::string list(const std::vector<std::string>& names) {
   std::string text;
@@ -51,8 +53,8 @@ struct TrainerImpl {
         memory(memory_),
         update(program(true)),
         collect(program(false)),
-        inference(device, maker(graph, [t = options.training](const Graph& g) { return inference_graph(g, t); }), memory,
-                  options.program),
+        inference(device, maker(graph, [t = options.training](const Graph& g) { return inference_graph(g, t); }),
+                  memory, options.program),
         names(trainable(graph, options.training)) {
     training_graph(graph, options.training);  // what is wrong is said now
   }
@@ -83,7 +85,8 @@ struct TrainerImpl {
       wanted.push_back(options.training.loss);
     run.outputs = wanted;
     RunResult result = (updates_now ? update : collect).run(inputs, run);
-    StepResult made{get(result.outputs.at(options.training.loss), 0), updates_now, std::move(result.outputs)};
+    StepResult made{get(result.outputs.at(options.training.loss), 0), updates_now, std::move(result.outputs),
+                    std::move(result.profile)};
     if (!std::isfinite(made.loss)) refuse(inputs, run, made.loss);
     collected = updates_now ? 0 : collected + 1;
     updates += updates_now ? 1 : 0;
@@ -147,10 +150,11 @@ void Trainer::set_parameters(const std::map<std::string, Tensor>& values, bool p
   for (const std::string& name : impl_->names)
     if (values.count(name) == 0) missing.push_back(name);
   if (!unknown.empty())
-    fail(ErrorCode::InvalidInput, "parameters", "there are none of the names ", list(unknown), "; there are: ",
-         list(impl_->names));
+    fail(ErrorCode::InvalidInput, "parameters", "there are none of the names ", list(unknown),
+         "; there are: ", list(impl_->names));
   if (!partial && !missing.empty())
-    fail(ErrorCode::InvalidInput, "parameters", "missing are ", list(missing), "; give all, or say that some are enough");
+    fail(ErrorCode::InvalidInput, "parameters", "missing are ", list(missing),
+         "; give all, or say that some are enough");
   impl_->memory.write(values);
 }
 

@@ -78,8 +78,7 @@ std::vector<TensorType> infer_transpose(const Node& node, const std::vector<Tens
   for (size_t a = 0; a < attrs.stride.size(); ++a) {
     const int64_t reach = checked_mul(w[a + 2] - 1, attrs.dilation[a], "conv_transpose");
     result.push_back((x[a + 2] - 1) * attrs.stride[a] - attrs.pad_lo[a] - attrs.pad_hi[a] + reach + 1 + more[a]);
-    if (result.back() < 1)
-      fail(ErrorCode::InvalidGraph, node.op, "pads leave nothing of spatial axis ", a);
+    if (result.back() < 1) fail(ErrorCode::InvalidGraph, node.op, "pads leave nothing of spatial axis ", a);
   }
   return {{inputs[0].dtype, result, Layout::Plain}};
 }
@@ -184,11 +183,9 @@ std::vector<Value> gradient_transpose(const Backward& back) {
     return y;
   };
   if (back.wanted[0])
-    gradients[0] = same(conv(g, weight,
-                             {.stride = attrs.stride,
-                              .dilation = attrs.dilation,
-                              .pads = pads_of(attrs),
-                              .groups = attrs.groups}));
+    gradients[0] = same(
+        conv(g, weight,
+             {.stride = attrs.stride, .dilation = attrs.dilation, .pads = pads_of(attrs), .groups = attrs.groups}));
   if (back.wanted[1]) gradients[1] = conv_weights(g, x, kernel_of(weight.shape()), attrs);
   if (gradients.size() > 2 && back.wanted[2]) gradients[2] = summed_voxels(g);
   return gradients;
@@ -222,8 +219,7 @@ std::vector<TensorType> infer_weights(const Node& node, const std::vector<Tensor
   return {{DType::F32, result, Layout::Plain}};
 }
 
-void reference_weights(const Node& node, const std::vector<const RefTensor*>& inputs,
-                       std::vector<RefTensor>& outputs) {
+void reference_weights(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
   const RefTensor &x = *inputs[0], &g = *inputs[1];
   const ConvAttrs attrs = conv_attrs(node, x.shape.size() - 2);
   const Shape kernel = kernel_of(outputs[0].shape);
@@ -266,8 +262,8 @@ std::vector<ValueId> decompose_weights(Graph& graph, const Node& node) {
       ends[a + 2] = starts[a + 2] + (out[a + 2] - 1) * attrs.stride[a] + 1;
       steps[a + 2] = attrs.stride[a];
     }
-    const Value seen = reshape(slice(wide, starts, ends, steps),
-                               {shape[0], attrs.groups, shape[1] / attrs.groups, voxels_of(out)});
+    const Value seen =
+        reshape(slice(wide, starts, ends, steps), {shape[0], attrs.groups, shape[1] / attrs.groups, voxels_of(out)});
     Value part = matmul(slopes, seen, {.transpose_a = false, .transpose_b = true});
     if (shape[0] > 1) part = reduce_sum(part, {{0}, false});
     parts.push_back(reshape(part, {out[1], shape[1] / attrs.groups, 1}));
@@ -285,6 +281,8 @@ double weights_flops(const Node&, const std::vector<TensorType>& inputs, const s
 }  // namespace
 
 std::vector<Value> conv_gradient(const Backward& back) {
+  if (back.gradients.size() > 1 && back.gradients[1])
+    fail(ErrorCode::Unsupported, back.node.label, "there is no gradient of the statistics that passes join to a conv");
   const Value x = back.inputs[0], weight = back.inputs[1], g = back.gradients[0];
   const size_t rank = x.shape().size() - 2;
   const ConvAttrs attrs = conv_attrs(back.node, rank);

@@ -3,8 +3,8 @@
 #include "core/error.h"
 #include "graph/op.h"
 #include "graph/rewriter.h"
-#include "ops/elementwise.h"
 #include "ops/building.h"
+#include "ops/elementwise.h"
 
 namespace gyrus {
 namespace {
@@ -78,6 +78,9 @@ class Autodiff {
     for (ValueId id : node.inputs) wanted.push_back(id != kNoValue && depends_[id]);
     const OpDef& def = op(node.op);
     if (def.elementwise && def.elementwise->derivative) return back_elementwise(node, wanted);
+    if (!node.body.empty())
+      fail(ErrorCode::Unsupported, node.label.empty() ? node.op : node.label, "the op ", node.op,
+           " carries a body, as passes give it; there is no gradient behind them");
     if (!def.gradient)
       fail(ErrorCode::Unsupported, node.label.empty() ? node.op : node.label, "the op ", node.op, " has no gradient");
     Backward step{node, {}, {}, {}, wanted};

@@ -30,8 +30,9 @@ double learning_rate(const Schedule& schedule, int64_t step) {
   const auto t = static_cast<double>(step);
   switch (schedule.kind) {
     case ScheduleKind::Constant: break;
-    case ScheduleKind::Step:
-      return schedule.rate * std::pow(schedule.gamma, static_cast<double>(step / std::max<int64_t>(1, schedule.step_size)));
+    case ScheduleKind::ByStep:
+      return schedule.rate *
+             std::pow(schedule.gamma, static_cast<double>(step / std::max<int64_t>(1, schedule.step_size)));
     case ScheduleKind::MultiStep: {
       const auto passed = std::count_if(schedule.milestones.begin(), schedule.milestones.end(),
                                         [&](int64_t milestone) { return milestone <= step; });

@@ -33,6 +33,7 @@ struct Seen {
   std::set<std::string> attributes, dtypes, parts;
   std::set<size_t> ranks;
   int cases = 0;
+  bool floats = false;  // results may be
 };
 
 std::string joined(const std::set<std::string>& items) {
@@ -44,6 +45,7 @@ std::string joined(const std::set<std::string>& items) {
 void look_at(const Graph& graph, const Node& node, std::map<std::string, Seen>& seen) {
   Seen& op = seen[node.op];
   for (const auto& [name, value] : node.attrs.all()) op.attributes.insert("`" + name + "`");
+  for (ValueId id : node.outputs) op.floats = op.floats || is_float(graph.type(id).dtype);
   if (node.inputs.empty()) return;
   op.dtypes.insert(to_string(graph.type(node.inputs[0]).dtype));
   op.ranks.insert(graph.type(node.inputs[0]).shape.size());
@@ -87,6 +89,14 @@ std::string ranks_text(const std::set<size_t>& ranks) {
   return first == last ? first : first + "–" + last;
 }
 
+// Whether gradients go through an op, or why not.
+std::string gradient_text(const OpDef& def, const Seen& seen) {
+  if (def.gradient || (def.elementwise && def.elementwise->derivative)) return "yes";
+  if (!seen.floats) return "none: not of floats";
+  if (def.decompose) return "of its parts";
+  return "made by passes, behind gradients";
+}
+
 }  // namespace
 
 std::string ops_document() {
@@ -109,8 +119,7 @@ std::string ops_document() {
       out << "| `" << def->name << "` | " << joined(op.attributes) << " | " << joined(op.dtypes) << " | "
           << ranks_text(op.ranks) << " |";
       if (composite) out << " " << joined(op.parts) << " |";
-      out << " " << (def->gradient || (def->elementwise && def->elementwise->derivative) ? "yes" : "—") << " | "
-          << op.cases << " |\n";
+      out << " " << gradient_text(*def, op) << " | " << op.cases << " |\n";
     }
   }
   return out.str();

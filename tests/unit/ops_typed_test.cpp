@@ -52,6 +52,8 @@ Graph every_op() {
                         selu(x),
                         celu(x),
                         softsign(x),
+                        relu6(x),
+                        detach(x),
                         thresholded_relu(x),
                         shrink(x),
                         prelu(x, x),
@@ -136,6 +138,7 @@ Graph every_op() {
   EXPECT_EQ(conv(x, w, {.bias = c, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .pads = {1, 1, 1, 1, 1, 1}, .groups = 2})
                 .shape(),
             x.shape());
+  EXPECT_EQ(conv_transpose(x, w, {.groups = 2}).shape()[1], 2 * w.shape()[1]);
   EXPECT_EQ(group_norm(x, 2, c, c).shape(), x.shape());
   EXPECT_EQ(instance_norm(x).shape(), x.shape());
   EXPECT_EQ(batch_norm(x, c, c).shape(), x.shape());
@@ -144,8 +147,9 @@ Graph every_op() {
 
 TEST(TypedOps, AreAllThere) {
   const Graph graph = every_op();
-  std::set<std::string_view> made = {"fused",        "conv_argmax", "norm_stats", "norm_apply", "repack", "arrange",
-                                     "scatter_rows", "ranks",       "place",      "rows",       "strided"};  // passes'
+  std::set<std::string_view> made = {"fused",   "conv_argmax",  "norm_stats", "norm_apply", "repack",
+                                     "arrange", "scatter_rows", "ranks",      "place",      "rows",
+                                     "strided", "conv_weights"};  // passes' and gradients'
   for (const Node& node : graph.nodes()) made.insert(node.op);
   for (const OpDef* def : all_ops()) EXPECT_EQ(made.count(def->name), 1u) << def->name;
 }

@@ -1,0 +1,155 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "graph/op.h"
+#include "op_cases.h"
+#include "ops/elementwise.h"
+#include "reference/reference.h"
+#include "train/autodiff.h"
+
+// Gradients of every op of the table of cases against differences, in doubles.
+
+namespace gyrus::test {
+namespace {
+
+using reference::States;
+
+// The graph with its inputs as states, which the reference keeps in doubles.
+Graph with_states(const Graph& graph) {
+  Graph result;
+  std::vector<ValueId> map(graph.value_count(), kNoValue);
+  for (const Port& port : graph.inputs()) map[port.value] = result.add_state(port.name, graph.type(port.value));
+  for (ValueId id = 0; id < graph.value_count(); ++id)
+    if (graph.is_constant(id)) map[id] = result.add_constant("", graph.value(id).constant);
+  for (Node node : graph.nodes()) {
+    const std::vector<ValueId> old = node.outputs;
+    for (ValueId& id : node.inputs)
+      if (id != kNoValue) id = map.at(id);
+    const std::vector<ValueId> made = result.add_node(std::move(node));
+    for (size_t i = 0; i < made.size(); ++i) map[old[i]] = made[i];
+  }
+  for (const Port& port : graph.outputs()) result.add_output(port.name, map.at(port.value));
+  return result;
+}
+
+double dot(const RefTensor& a, const RefTensor& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.data.size(); ++i) sum += a.data[i] * b.data[i];
+  return sum;
+}
+
+RefTensor random_like(const Shape& shape, Rng& rng) {
+  RefTensor t{shape, std::vector<double>(static_cast<size_t>(element_count(shape)))};
+  for (double& value : t.data) value = rng.normal();
+  return t;
+}
+
+// A case as a function of its inputs of floats, and its gradient in a random direction.
+class Differences {
+ public:
+  explicit Differences(const OpCase& c) : graph_(with_states(case_graph(c))), rng_(7) {
+    for (const auto& [name, tensor] : case_inputs(c, 1)) {
+      start_[name] = reference::from_tensor(tensor);
+      if (is_float(tensor.dtype)) direction_[name] = random_like(tensor.shape, rng_);
+    }
+    for (const Port& port : graph_.outputs())
+      if (is_float(graph_.type(port.value).dtype))
+        upstream_[port.name] = random_like(graph_.type(port.value).shape, rng_);
+  }
+
+  bool has_any() const { return !direction_.empty() && !upstream_.empty(); }
+
+  // Σ upstream · output, `step` along the direction.
+  double value(double step) {
+    States states = start_;
+    for (auto& [name, tensor] : direction_)
+      for (size_t i = 0; i < tensor.data.size(); ++i) states[name].data[i] += step * tensor.data[i];
+    const auto outputs = reference::run(graph_, {}, states);
+    double sum = 0;
+    for (const auto& [name, weights] : upstream_) sum += dot(outputs.at(name), weights);
+    return sum;
+  }
+
+  double difference(double h) { return (8 * (value(h) - value(-h)) - (value(2 * h) - value(-2 * h))) / (12 * h); }
+
+  double gradient() {
+    Graph graph = differentiable(graph_);
+    const std::vector<Port> outputs = graph.outputs();
+    States states = start_;
+    std::vector<Seed> seeds;
+    for (const Port& port : outputs) {
+      if (upstream_.count(port.name) == 0) continue;
+      const std::string name = "upstream/" + port.name;
+      seeds.push_back({port.value, graph.add_state(name, {DType::F32, graph.type(port.value).shape, Layout::Plain})});
+      if (graph.type(port.value).dtype == DType::F16)
+        seeds.back().gradient = graph.add("cast", {seeds.back().gradient}, {{"to", "f16"}});
+      states[name] = upstream_.at(port.name);
+    }
+    std::vector<ValueId> of;
+    std::vector<std::string> names;
+    for (const State& state : graph.states())
+      if (direction_.count(state.name) != 0) {
+        of.push_back(state.value);
+        names.push_back(state.name);
+      }
+    const std::vector<ValueId> found = add_gradients(graph, seeds, of);
+    for (size_t i = 0; i < of.size(); ++i)
+      if (found[i] != kNoValue) graph.add_output("gradient/" + names[i], found[i]);
+    const auto results = reference::run(graph, {}, states);
+    double sum = 0;
+    for (size_t i = 0; i < of.size(); ++i)
+      if (found[i] != kNoValue) sum += dot(results.at("gradient/" + names[i]), direction_.at(names[i]));
+    return sum;
+  }
+
+ private:
+  Graph graph_;
+  Rng rng_;
+  States start_;
+  std::map<std::string, RefTensor> direction_, upstream_;
+};
+
+// Where a function has corners or steps at the numbers of a case, or runs through halves, differences tell nothing.
+bool is_smooth(const OpCase& c) {
+  if (c.large || c.exact || c.fill == Fill::Whole || c.fill == Fill::Extreme) return false;
+  const Graph graph = case_graph(c);
+  for (const Node& node : graph.nodes())
+    if (op(node.op).dtype_attr == "to") return false;  // casts
+  for (ValueId id = 0; id < graph.value_count(); ++id)
+    if (graph.type(id).dtype == DType::F16) return false;
+  return c.op != "mod" && c.op != "fmod" && c.op != "floor" && c.op != "ceil" && c.op != "round" && c.op != "trunc" &&
+         c.op != "detach";
+}
+
+// Made by passes after gradients, with the scatters of which no gradient exists.
+bool has_none(const std::string& message) {
+  for (const char* known : {"norm_stats", "norm_apply", "rows", "strided", "fused", "repack", "arrange",
+                            "carries a body", "statistics", "scatter with mul, min or max"})
+    if (message.find(known) != std::string::npos) return true;
+  return false;
+}
+
+TEST(Gradients, OfEveryOpEqualDifferences) {
+  std::set<std::string> seen;
+  for (const OpCase& c : op_cases()) {
+    if (!is_smooth(c)) continue;
+    SCOPED_TRACE(c.name);
+    try {
+      Differences d(c);
+      if (!d.has_any()) continue;
+      const double found = d.gradient(), wanted = d.difference(1e-5);
+      EXPECT_NEAR(found, wanted, 2e-6 * std::max({1.0, std::abs(wanted)}));
+      seen.insert(c.op);
+    } catch (const Error& error) {
+      EXPECT_TRUE(has_none(error.what())) << error.what();
+    }
+  }
+  EXPECT_GE(seen.size(), 70u);
+}
+
+}  // namespace
+}  // namespace gyrus::test

@@ -1,0 +1,185 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/tensor.h"
+#include "reference/reference.h"
+#include "support/golden_cases.h"
+#include "train/optimizer.h"
+
+// Optimisers, clipping and schedules against PyTorch in float64.
+
+namespace gyrus::test {
+namespace {
+
+Optimizer optimizer_of(const Json& json) {
+  const std::map<std::string, OptimizerKind> kinds = {
+      {"sgd", OptimizerKind::Sgd},         {"adam", OptimizerKind::Adam},       {"adamw", OptimizerKind::AdamW},
+      {"rmsprop", OptimizerKind::RmsProp}, {"adagrad", OptimizerKind::Adagrad}, {"lion", OptimizerKind::Lion}};
+  Optimizer o;
+  o.kind = kinds.at(json["op"]);
+  const Json& a = json["attrs"];
+  o.weight_decay = a.value("weight_decay", 0.0);
+  o.momentum = a.value("momentum", 0.0);
+  o.dampening = a.value("dampening", 0.0);
+  o.nesterov = a.value("nesterov", false);
+  o.eps = a.value("eps", 1e-8);
+  o.amsgrad = a.value("amsgrad", false);
+  o.alpha = a.value("alpha", 0.99);
+  o.centered = a.value("centered", false);
+  o.lr_decay = a.value("lr_decay", 0.0);
+  o.initial_accumulator = a.value("initial_accumulator_value", 0.0);
+  if (a.contains("betas")) {
+    o.beta1 = a["betas"][0];
+    o.beta2 = a["betas"][1];
+  }
+  return o;
+}
+
+Tensor number(double value) {
+  Tensor t(DType::F32, {});
+  set(t, 0, value);
+  return t;
+}
+
+// Part i of the first axis.
+Tensor part(const Tensor& all, int64_t i) {
+  Tensor one(DType::F32, Shape(all.shape.begin() + 1, all.shape.end()));
+  for (int64_t k = 0; k < one.size(); ++k) set(one, k, get(all, i * one.size() + k));
+  return one;
+}
+
+double relative(const RefTensor& found, const Tensor& wanted) {
+  double worst = 0, largest = 1e-30;
+  for (int64_t i = 0; i < wanted.size(); ++i) {
+    worst = std::max(worst, std::abs(found.data[static_cast<size_t>(i)] - get(wanted, i)));
+    largest = std::max(largest, std::abs(get(wanted, i)));
+  }
+  return worst / largest;
+}
+
+TEST(Optimizers, EqualPyTorch) {
+  const GoldenFile file;
+  if (file.cases().empty()) GTEST_SKIP() << "no test data";
+  int checked = 0;
+  for (const Json& json : file.cases()) {
+    const std::string kind = json["op"];
+    if (kind != "sgd" && kind != "adam" && kind != "adamw" && kind != "rmsprop" && kind != "adagrad" && kind != "lion")
+      continue;
+    SCOPED_TRACE(json["name"].get<std::string>());
+    const Tensor &start = file.tensor(json["inputs"][0]["name"]), &all = file.tensor(json["inputs"][1]["name"]);
+    Graph graph;
+    const Value w = graph.parameter("w", start), g = graph.input("g", DType::F32, start.shape);
+    const Value rate = graph.argument(kLearningRate, DType::F32, 0, 10),
+                step = graph.argument(kStep, DType::F32, 1, 100);
+    Tensor yes(DType::Bool, {});
+    set(yes, 0, 1);
+    graph.update(w, add_update(optimizer_of(json), {"w", w, g, optimizer_of(json).weight_decay}, rate, step,
+                               graph.constant(yes)));
+    graph.output("loss", reduce_sum(g));
+    reference::States states;
+    const Json& lr = json["attrs"]["lr"];
+    const Tensor& path = file.tensor(json["outputs"][0]);
+    for (int64_t t = 0; t < all.shape[0]; ++t) {
+      const double now = lr.is_array() ? lr[static_cast<size_t>(t)].get<double>() : lr.get<double>();
+      reference::run(graph,
+                     {{"g", part(all, t)}, {kLearningRate, number(now)}, {kStep, number(static_cast<double>(t + 1))}},
+                     states);
+      EXPECT_LE(relative(states.at("w"), part(path, t)), 1e-6) << "step " << t;
+    }
+    for (size_t i = 1; i < json["outputs"].size(); ++i) {
+      const std::string slot = json["output_roles"][i];
+      EXPECT_LE(relative(states.at(kOptimizerPrefix + slot + "/w"), file.tensor(json["outputs"][i])), 1e-6) << slot;
+    }
+    ++checked;
+  }
+  EXPECT_GE(checked, 20);
+}
+
+Schedule schedule_of(const Json& a) {
+  const std::map<std::string, ScheduleKind> kinds = {
+      {"step", ScheduleKind::ByStep},        {"multistep", ScheduleKind::MultiStep},
+      {"cosine", ScheduleKind::Cosine},      {"exponential", ScheduleKind::Exponential},
+      {"one_cycle", ScheduleKind::OneCycle}, {"warmup_cosine", ScheduleKind::WarmupCosine}};
+  Schedule s;
+  s.kind = kinds.at(a["kind"]);
+  s.rate = a.contains("max") ? a["max"].get<double>() : a["base"].get<double>();
+  s.gamma = a.value("gamma", s.gamma);
+  s.step_size = a.value("step_size", s.step_size);
+  s.milestones = a.value("milestones", s.milestones);
+  s.least = a.value("min", s.least);
+  s.total = a.contains("T") ? a["T"].get<int64_t>() : a.value("total", s.total);
+  s.warmup = a.value("warmup", s.warmup);
+  s.start = a.value("start", s.start);
+  s.rising = a.value("pct_start", s.rising);
+  s.div = a.value("div", s.div);
+  s.final_div = a.value("final_div", s.final_div);
+  s.linear = a.value("anneal", std::string("cos")) == "linear";
+  return s;
+}
+
+TEST(Schedules, EqualPyTorch) {
+  const GoldenFile file;
+  if (file.cases().empty()) GTEST_SKIP() << "no test data";
+  int checked = 0;
+  for (const Json& json : file.cases()) {
+    if (json["op"] != "lr_schedule") continue;
+    SCOPED_TRACE(json["name"].get<std::string>());
+    const Schedule schedule = schedule_of(json["attrs"]);
+    const Tensor& wanted = file.tensor(json["outputs"][0]);
+    for (int64_t t = 0; t < wanted.size(); ++t)
+      EXPECT_NEAR(learning_rate(schedule, t), get(wanted, t), 1e-7 * std::abs(get(wanted, t)) + 1e-12) << "step " << t;
+    ++checked;
+  }
+  EXPECT_GE(checked, 9);
+}
+
+// A network whose loss has given gradients: Σ w · g.
+TEST(Clipping, EqualsPyTorch) {
+  const GoldenFile file;
+  if (file.cases().empty()) GTEST_SKIP() << "no test data";
+  int checked = 0;
+  for (const Json& json : file.cases()) {
+    const std::string kind = json["op"];
+    if (kind != "clip_grad_norm" && kind != "clip_grad_value") continue;
+    SCOPED_TRACE(json["name"].get<std::string>());
+    Graph graph;
+    Value loss;
+    std::map<std::string, Tensor> inputs;
+    for (const Json& input : json["inputs"]) {
+      const std::string name = input["role"];
+      inputs[name] = file.tensor(input["name"]);
+      const Value w = graph.parameter("w_" + name, Tensor(DType::F32, inputs[name].shape));
+      const Value product = w * graph.input(name, DType::F32, inputs[name].shape);
+      const Value part = product.shape().empty() ? product : reduce_sum(product);
+      loss = loss ? loss + part : part;
+    }
+    graph.output("loss", loss);
+    TrainingOptions options;
+    options.optimizer.kind = OptimizerKind::Sgd;
+    if (kind == "clip_grad_value") {
+      options.clip_value = json["attrs"]["value"].get<double>();
+    } else {
+      options.clip_norm = json["attrs"]["max_norm"].get<double>();
+      options.norm_type = json["attrs"]["norm_type"].is_string() ? HUGE_VAL : json["attrs"]["norm_type"].get<double>();
+    }
+    inputs[kLearningRate] = number(1);
+    inputs[kStep] = number(1);
+    reference::States states;
+    reference::run(training_graph(graph, options), inputs, states);
+    // One step of SGD from 0 is minus the gradient.
+    for (size_t i = 0; i < json["outputs"].size(); ++i) {
+      const std::string role = json["output_roles"][i];
+      if (role == "total_norm") continue;
+      const Tensor& wanted = file.tensor(json["outputs"][i]);
+      const RefTensor& found = states.at("w_" + role.substr(0, role.find('_')));
+      for (int64_t k = 0; k < wanted.size(); ++k)
+        EXPECT_NEAR(-found.data[static_cast<size_t>(k)], get(wanted, k), 1e-6) << role;
+    }
+    ++checked;
+  }
+  EXPECT_GE(checked, 5);
+}
+
+}  // namespace
+}  // namespace gyrus::test
