@@ -1,7 +1,7 @@
 // The npm package as others get it: packed, installed without a network, its README's examples run as they stand there.
 
 import assert from "node:assert/strict";
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -77,7 +77,7 @@ test("the executor alone brings no WebAssembly along", { skip }, () => {
 
 test("types are found", { skip }, () => {
   writeFileSync(join(folder, "use.ts"), `
-    import { Compiler, PlanExecutor, Program, WorkerSegmenter, requestDevice, type RunResult } from "gyrus-web";
+    import { Compiler, PlanExecutor, Program, WorkerSegmenter, createSegmenter, requestDevice, type RunResult } from "gyrus-web";
     import { loadPlan } from "gyrus-web/executor";
     export async function run(): Promise<RunResult> {
       const { device } = await requestDevice();
@@ -85,6 +85,10 @@ test("types are found", { skip }, () => {
       return executor.run({}, { onProgress: ({ fraction }) => fraction.toFixed(2) });
     }
     export const labels = (segmenter: WorkerSegmenter) => segmenter.segment().then(({ nativeLabels }) => nativeLabels);
+    export async function count(scan: File): Promise<number> {
+      const segment = await createSegmenter();
+      return (await segment(scan)).voxels.length;
+    }
     export async function classes(file: ArrayBuffer, x: Float32Array): Promise<number[]> {
       const program = await Program.load(file, { precision: "f16", keepPlans: 2 });
       const { outputs } = await program.run({ x: { dtype: "f32", shape: [x.length], data: new Uint8Array(x.buffer) } });
@@ -132,14 +136,54 @@ test("the README's example for pages runs in Chromium", { skip: skip || missing 
   writeFileSync(join(folder, "index.html"), `<!doctype html><link rel="icon" href="data:,">${importMap}`);
   const { page, said } = await openPage(context!, addressOf(server));
   const labels = await page.evaluate(async () => {
-    const { segment } = await import(new URL("page.js", document.baseURI).href);
-    const scan = await (await fetch("model/head.nii.gz")).arrayBuffer();
-    const { nativeLabels } = await segment(new File([scan], "head.nii.gz"), "model/", false);
-    return Array.from(nativeLabels as Uint8Array);
+    const { label } = await import(new URL("page.js", document.baseURI).href);
+    const { voxels, dims, report } = await label("model/head.nii.gz", { model: "model/", conform: false });
+    return { voxels: Array.from(voxels as Uint8Array), dims: dims as number[], names: report.labels.map((l: { name: string }) => l.name) };
   });
-  assertSame(plainNifti(Uint8Array.from(labels)).subarray(352), commandLine().length / 1000);
+  assertSame(Uint8Array.from(labels.voxels), commandLine().length / 1000);
+  assert.deepEqual(labels.dims, [32, 32, 32]);
+  assert.ok(labels.names.includes("grey matter"), labels.names.join());
   // A folder that cannot be listed is asked for files that models may have; the browser notes those that it has not.
   assert.deepEqual(said.filter((line) => !line.includes("404")), []);
+  await page.close();
+});
+
+test("createSegmenter: models by name, scans of every form, one after another, errors in a line", { skip: skip || missing }, async () => {
+  const files = readdirSync(join(folder, "model")).filter((name) => /\.(json|pth|bin|safetensors)$/.test(name));
+  mkdirSync(join(folder, "models"));
+  cpSync(join(folder, "model"), join(folder, "models/head"), { recursive: true });
+  writeFileSync(join(folder, "models/index.json"),
+    JSON.stringify({ models: [{ name: "head", path: "head/", files: files.map((name) => ({ name, bytes: 1 })) }] }));
+  writeFileSync(join(folder, "index.html"), '<!doctype html><link rel="icon" href="data:,">');
+  const { page } = await openPage(context!, addressOf(server));
+  const found = await page.evaluate(async (moduleUrl) => {
+    const { createSegmenter } = await import(moduleUrl) as typeof import("../../web/src/index.js");
+    const refused = (promise: Promise<unknown>) => promise.then(() => "", (error: Error) => error.message);
+    const downloads: { loaded: number; total: number | null }[] = [];
+    // The CPU, which is quick with a network of this size.
+    const segment = await createSegmenter({ device: "cpu", conform: false, onDownload: (d) => downloads.push(d) });
+    const bytes = new Uint8Array(await (await fetch("model/head.nii.gz")).arrayBuffer());
+    const all = await Promise.all([segment(bytes, { name: "a.nii.gz" }), segment(bytes.buffer), segment(new Blob([bytes])),
+      segment(new URL("model/head.nii.gz", document.baseURI))]);
+    const out = {
+      names: all.map(({ provenance }) => provenance.scan), voxels: all.map(({ voxels }) => voxels.join("")),
+      model: segment.model.name, downloads, left: bytes.length, onCpu: all.every(({ onCpu }) => onCpu),
+      brain: (await segment.brain()).length,
+      errors: [await refused(segment("model/none.nii")), await refused(segment(new Uint8Array(500))),
+        await refused(createSegmenter({ model: "other" })), await refused(createSegmenter({ model: "none/" }))],
+    };
+    segment.dispose();
+    return { ...out, errors: [...out.errors, await refused(segment(bytes))] };
+  }, `${addressOf(server)}node_modules/gyrus-web/dist/package/index.js`);
+  assert.deepEqual(found.names, ["a.nii.gz", "scan", "scan", "head.nii.gz"]);
+  for (const voxels of found.voxels) assertSame(Uint8Array.from(voxels, Number), commandLine().length / 1000);
+  assert.deepEqual([found.model, found.onCpu, found.left > 0, found.brain > 32 ** 3], ["head", true, true, true]);
+  const weights = files.filter((name) => !name.endsWith(".json")).map((name) => statSync(join(folder, "model", name)).size);
+  const sum = weights.reduce((a, b) => a + b);
+  assert.deepEqual(found.downloads.at(-1), { loaded: sum, total: sum });
+  const want = [/none\.nii\] could not be read: 404/, /\[scan\]/, /index\.json\] has no model other; it lists head$/,
+    /none\/model\.json\] is not there/, /was disposed of/];
+  want.forEach((message, i) => assert.match(found.errors[i]!, message));
   await page.close();
 });
 
@@ -147,7 +191,7 @@ test("the README's example for pages runs in Chromium", { skip: skip || missing 
 
 // What a site's author writes; bundlers differ in how they name a worker and the address of a file.
 const script = (imports: string, worker: string) => `
-  import { Compiler, WorkerSegmenter } from "gyrus-web";
+  import { Compiler, createSegmenter, WorkerSegmenter } from "gyrus-web";
   ${imports}
   globalThis.run = async () => {
     const found = [];
@@ -157,6 +201,9 @@ const script = (imports: string, worker: string) => `
       found.push((await segmenter.openScan("head.nii.gz", scan)).info.dims.join());
       segmenter.close();
     }
+    const segment = await createSegmenter({ model: "/model/" }); // with the package's own worker
+    segment.dispose();
+    found.push(segment.model.classes);
     const own = new Worker(new URL("./own.js", import.meta.url), { type: "module" }); // one's own, with a Program
     const slopes = await new Promise((done) => (own.onmessage = ({ data }) => done(data)));
     return [...found, (await Compiler.load()).version, slopes];
@@ -190,8 +237,8 @@ async function works(path: string): Promise<void> {
   const { page, said } = await openPage(context!, addressOf(server) + path);
   await page.waitForFunction(() => "run" in globalThis);
   const { version } = JSON.parse(readFileSync(join(web, "package.json"), "utf8")) as { version: string };
-  assert.deepEqual(await page.evaluate(() => (globalThis as unknown as { run(): Promise<string[]> }).run()),
-    ["32,32,32", "32,32,32", version, "0.354,0.500,0.354,0.500,0.000,0.500,0.354,0.500,0.354"]);
+  assert.deepEqual(await page.evaluate(() => (globalThis as unknown as { run(): Promise<unknown[]> }).run()),
+    ["32,32,32", "32,32,32", 6, version, "0.354,0.500,0.354,0.500,0.000,0.500,0.354,0.500,0.354"]);
   assert.deepEqual(said, []);
   await page.close();
 }

@@ -45,8 +45,9 @@ export async function serveFolder(folder: string): Promise<Server> {
   const server = createServer((request, response) => {
     const path = join(folder, new URL(request.url!, "http://x").pathname.replace(/\/$/, "/index.html"));
     if (!existsSync(path)) return response.writeHead(404).end();
-    return response.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" })
-      .end(readFileSync(path));
+    const type = types[extname(path)] ?? "application/octet-stream";
+    const bytes = readFileSync(path);
+    return response.writeHead(200, { "Content-Type": type, "Content-Length": bytes.length }).end(bytes);
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   return server;
