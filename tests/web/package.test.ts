@@ -77,7 +77,8 @@ test("the executor alone brings no WebAssembly along", { skip }, () => {
 
 test("types are found", { skip }, () => {
   writeFileSync(join(folder, "use.ts"), `
-    import { Compiler, PlanExecutor, Program, WorkerSegmenter, createSegmenter, requestDevice, type RunResult } from "gyrus-web";
+    import { Compiler, PlanExecutor, Program, WorkerSegmenter, createSegmenter, requestDevice } from "gyrus-web";
+    import type { RunResult } from "gyrus-web";
     import { loadPlan } from "gyrus-web/executor";
     export async function run(): Promise<RunResult> {
       const { device } = await requestDevice();
@@ -138,7 +139,8 @@ test("the README's example for pages runs in Chromium", { skip: skip || missing 
   const labels = await page.evaluate(async () => {
     const { label } = await import(new URL("page.js", document.baseURI).href);
     const { voxels, dims, report } = await label("model/head.nii.gz", { model: "model/", conform: false });
-    return { voxels: Array.from(voxels as Uint8Array), dims: dims as number[], names: report.labels.map((l: { name: string }) => l.name) };
+    const names = (report.labels as { name: string }[]).map(({ name }) => name);
+    return { voxels: Array.from(voxels as Uint8Array), dims: dims as number[], names };
   });
   assertSame(Uint8Array.from(labels.voxels), commandLine().length / 1000);
   assert.deepEqual(labels.dims, [32, 32, 32]);
@@ -148,7 +150,9 @@ test("the README's example for pages runs in Chromium", { skip: skip || missing 
   await page.close();
 });
 
-test("createSegmenter: models by name, scans of every form, one after another, errors in a line", { skip: skip || missing }, async () => {
+const inBrowser = { skip: skip || missing };
+
+test("createSegmenter: models by name, scans of every form, one after another, errors in a line", inBrowser, async () => {
   const files = readdirSync(join(folder, "model")).filter((name) => /\.(json|pth|bin|safetensors)$/.test(name));
   mkdirSync(join(folder, "models"));
   cpSync(join(folder, "model"), join(folder, "models/head"), { recursive: true });

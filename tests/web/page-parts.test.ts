@@ -14,7 +14,9 @@ import { noGpuText, smallModel } from "../../web/page/cpu.js";
 import { bytesText } from "../../web/page/dom.js";
 import { classify } from "../../web/page/files.js";
 import { oddScan } from "../../web/page/scan-notes.js";
-import type { BrowserFacts, CpuOffer, Download, ModelInfo, DeviceReport, PlanLimits, Precision, SiteModel } from "../../web/src/types.js";
+import type {
+  BrowserFacts, CpuOffer, DeviceReport, Download, ModelInfo, PlanLimits, Precision, SiteModel,
+} from "../../web/src/types.js";
 import { DEFAULT_LIMITS, folderOf, isError, loadCompiler, tinyModel } from "./support/compiler.js";
 import { sourceFolder } from "./support/native.js";
 
@@ -116,7 +118,8 @@ type Palette = Record<string, string>;
 
 function palettes(): [light: Palette, dark: Palette] {
   const css = readFileSync(join(sourceFolder, "web/page/style.css"), "utf8");
-  const read = (block: string) => Object.fromEntries([...block.matchAll(/--([\w-]+): (#[0-9a-f]{6})/g)].map(([, k, v]) => [k!, v!]));
+  const read = (block: string) =>
+    Object.fromEntries([...block.matchAll(/--([\w-]+): (#[0-9a-f]{6})/g)].map(([, name, colour]) => [name!, colour!]));
   const [light, dark] = [...css.matchAll(/:root \{([^}]*)\}/g)].map(([, block]) => read(block!));
   return [light!, { ...light, ...dark }];
 }
@@ -134,7 +137,7 @@ test("text, borders of controls and the focus ring have the contrast that WCAG a
   for (const [scheme, palette] of palettes().entries()) {
     const check = (front: string, back: string, least: number) => {
       const got = ratio(palette[front]!, palette[back]!);
-      assert.ok(got >= least, `${["light", "dark"][scheme]}: --${front} on --${back} has ${got.toFixed(2)}:1, less than ${least}:1`);
+      assert.ok(got >= least, `${["light", "dark"][scheme]}: --${front} on --${back} has ${got.toFixed(2)}:1 of ${least}:1`);
     };
     for (const back of ["paper", "card"]) {
       for (const ink of ["ink", "soft"]) check(ink, back, 4.5);
@@ -152,7 +155,8 @@ const files: Record<string, string> = {
   "/tfjs/group1-shard1of1.bin": "shard", "/odd%20name/net.json": '{"layers": []}', "/odd%20name/model.safetensors": "w",
   "/text/model.json": "<html>",
   ...Object.fromEntries([["list", "layers"], ["tfjs", "modelTopology"]].flatMap(([kind, key]) =>
-    [["model.json", `{"${key}": [1]}`], ["model.pth", "w"], ["model.bin", "w"]].map(([file, text]) => [`/both-${kind}/${file}`, text!]))),
+    [["model.json", `{"${key}": [1]}`], ["model.pth", "w"], ["model.bin", "w"]]
+      .map(([file, text]) => [`/both-${kind}/${file}`, text!]))),
   "/slow/model.json": '{"layers": []}', "/unsized/model.json": '{"layers": []}',
 };
 let server: Server;
