@@ -114,9 +114,15 @@ async function onCpu(wish: CreateOptions["device"], device: DeviceReport, offer:
   throw new GyrusError("device", `[device] ${device.why}; ${reason}`, { hints: ["smaller-model", "other-device"] });
 }
 
+// What is said of every run.
+function settingsOf({ model, models, device, worker, wasm, onDownload, ...settings }: CreateOptions): SegmentOptions {
+  return settings;
+}
+
 /** Starts the worker and opens the model. */
 export async function createSegmenter(options: CreateOptions = {}): Promise<SegmentFunction> {
-  const { model: _, models: __, device: wish = "auto", worker = ownWorker, wasm, onDownload, ...common } = options;
+  const { device: wish = "auto", worker = ownWorker, wasm, onDownload } = options;
+  const common = settingsOf(options);
   const segmenter = new WorkerSegmenter(worker, wasm === undefined ? {} : { wasm });
   const open = async () => {
     const { signal } = options;
