@@ -92,7 +92,7 @@ const slide = (page: Page, id: string, value: number) =>
 
 test("labels are filled or outlines; contrast and a cut are set by sliders and keys; times are known", { skip }, async () => {
   const { page, said } = await openPage(here.context, here.site.url);
-  await page.setViewportSize({ width: 900, height: 520 }); // a software GPU draws
+  await page.setViewportSize({ width: 840, height: 420 }); // a software GPU draws
   await ready(page);
   await page.locator("#model").selectOption("site:tiny");
   await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("tiny"));
