@@ -7,7 +7,7 @@ import { clearAlerts, clearNotices, noticeLine, showError } from "./alerts.js";
 import { endDownload, showDownload, showModel, showModels } from "./cards.js";
 import { visible } from "./colours.js";
 import { noGpuText, roughly, smallModel } from "./cpu.js";
-import { byId, bytesText, gridText, secondsText, swatch } from "./dom.js";
+import { byId, gridText, secondsText, swatch } from "./dom.js";
 import { actionsOf, messageOf } from "./hints.js";
 import { showPanel, type Facts } from "./panel.js";
 import { ProgressView } from "./progress.js";
@@ -293,10 +293,7 @@ export class App {
         if (!this.notices.includes(notice)) this.notices.push(notice);
         noticeLine(notice);
       }
-      const { plan, seconds } = result;
-      last = result.onCpu
-        ? `Done on the CPU in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)}.`
-        : `Done in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)} on the device.`;
+      last = `Done ${result.onCpu ? "on the CPU " : ""}in ${secondsText(result.seconds.total)}.`; // the panel has the rest
     } catch (error) {
       last = isCancelled(error) ? "Cancelled." : "Failed; see the message above.";
       this.forgetResult();
