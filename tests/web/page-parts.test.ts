@@ -7,6 +7,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { niftiLabels, onCpu } from "../../web/src/create.js";
 import { errorCodes, hintNames } from "../../web/src/errors.js";
 import { fetchModel } from "../../web/src/model-files.js";
 import { labelsText, timeText } from "../../web/page/cards.js";
@@ -72,6 +73,35 @@ test("without a GPU the page says what the CPU can do, or names a model that it 
   assert.match(text({ ...offer, possible: false, flops: 0, why: "[big] …" }), /The big one needs a GPU: it has layers/);
   assert.equal(smallModel(models, 256 ** 3, mostFlops)?.name, "small");
   assert.equal(smallModel([site("big", 600_000)], 256 ** 3, mostFlops), null);
+});
+
+test("createSegmenter takes the CPU where there is no GPU and it takes no minutes, or where it is asked to", async () => {
+  const gone = { available: false, why: "this browser has no WebGPU" };
+  const offer = { possible: true, flops: 1e9, mostFlops: 400e9, seconds: 2, why: "" };
+  const choice = (wish: "auto" | "gpu" | "cpu", device = gone, offered: CpuOffer = offer) =>
+    onCpu(wish, device, async () => offered);
+  assert.equal(await choice("auto"), true);
+  assert.equal(await choice("auto", { available: true, why: "" }), false);
+  assert.equal(await choice("gpu"), false);
+  assert.equal(await choice("cpu", gone, { ...offer, flops: 1e15 }), true);
+  await assert.rejects(choice("auto", gone, { ...offer, flops: 1e12, seconds: 453.2 }), isError("device",
+    /^\[device\] this browser has no WebGPU; on the CPU it takes about 453 s, which device: "cpu" accepts$/));
+  await assert.rejects(choice("auto", gone, { ...offer, possible: false, why: "[net] has a layer" }), /no WebGPU; \[net\] has a layer$/);
+});
+
+test("labels are read from NIfTI files of bytes and of more, wherever these lie", () => {
+  const file = (type: number, bytes: number, offset: number) => {
+    const whole = new Uint8Array(offset + 352 + 8 * bytes);
+    const header = new DataView(whole.buffer, offset);
+    [3, 2, 2, 2].forEach((n, i) => header.setInt16(40 + 2 * i, n, true));
+    header.setInt16(70, type, true);
+    header.setFloat32(108, 352, true);
+    whole[offset + 352 + 7 * bytes] = 9;
+    return whole.subarray(offset);
+  };
+  for (const [type, bytes] of [[2, 1], [4, 2], [512, 2], [8, 4]] as const)
+    for (const offset of [0, 1]) assert.deepEqual([...niftiLabels(file(type, bytes, offset))], [0, 0, 0, 0, 0, 0, 0, 9]);
+  assert.throws(() => niftiLabels(file(16, 4, 0)), isError("invalid-input", /no whole numbers/));
 });
 
 test("odd scans are told before the network runs", () => {

@@ -104,8 +104,10 @@ export function niftiLabels(file: Uint8Array): Labels {
   return new Type(file.buffer.slice(at, at + count * Type.BYTES_PER_ELEMENT) as ArrayBuffer);
 }
 
-// Whether to run on the CPU; throws where neither will do.
-async function onCpu(wish: CreateOptions["device"], device: DeviceReport, offer: () => Promise<CpuOffer>): Promise<boolean> {
+/** Whether to run on the CPU; throws where neither will do. */
+export async function onCpu(
+  wish: CreateOptions["device"], device: Pick<DeviceReport, "available" | "why">, offer: () => Promise<CpuOffer>,
+): Promise<boolean> {
   if (wish === "cpu") return true;
   if (wish === "gpu" || device.available) return false;
   const { possible, flops, mostFlops, seconds, why } = await offer();
