@@ -74,11 +74,13 @@ function lookOf(): Promise<Look> {
   });
 }
 
+const look = (page: Page) => page.evaluate(lookOf); // which draws what is set
+
 // A look that lasts: the 3-D view follows the planes.
 async function seen(page: Page): Promise<Look> {
-  for (let last = await page.evaluate(lookOf); ;) {
+  for (let last = await look(page); ;) {
     await page.waitForTimeout(150);
-    const next = await page.evaluate(lookOf);
+    const next = await look(page);
     if (JSON.stringify(next) === JSON.stringify(last)) return next;
     last = next;
   }
@@ -97,7 +99,6 @@ test("labels are filled or outlines; contrast and a cut are set by sliders and k
   await page.locator("#model").selectOption("site:tiny");
   await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.startsWith("tiny"));
   await openScan(page, "crop.nii", crop48());
-  await seen(page);
   const bare = await seen(page);
   const times = async () => [await text(page, "#model-info"), await text(page, "#model-cards button >> nth=0")];
   for (const card of await times()) assert.match(card, /Timeknown after a first run here/);
@@ -106,16 +107,16 @@ test("labels are filled or outlines; contrast and a cut are set by sliders and k
   const filled = await seen(page);
   assert.ok(filled.coloured > bare.coloured + 1000, `${filled.coloured} ${bare.coloured}`);
   await page.locator("#outlines").check();
-  const outlined = await seen(page);
+  const outlined = await look(page);
   assert.ok(outlined.coloured > bare.coloured + 200, `${outlined.coloured} ${bare.coloured}`);
   assert.ok(outlined.coloured - bare.coloured < 0.6 * (filled.coloured - bare.coloured), "lines fill the labels");
   await page.locator("#adjust summary").click();
   await picture(page, "outlines");
   await page.locator("#outlines").uncheck();
-  assert.deepEqual(await seen(page), filled);
+  assert.deepEqual(await look(page), filled);
 
   await slide(page, "#level", 90);
-  assert.ok((await seen(page)).light < 0.9 * filled.light, "a higher level darkens");
+  assert.ok((await look(page)).light < 0.9 * filled.light, "a higher level darkens");
   const width = async () => {
     const [, low, high] = /^([\d.-]+) is black, ([\d.-]+) is white$/.exec(await text(page, "#contrast-text"))!;
     return Number(high) - Number(low);
@@ -124,26 +125,24 @@ test("labels are filled or outlines; contrast and a cut are set by sliders and k
   await slide(page, "#window", 200);
   assert.ok(Math.abs((await width()) / narrow - 2) < 0.05, `${narrow} ${await width()}`);
   await page.locator("#contrast-reset").click();
-  assert.deepEqual(await seen(page), filled);
+  assert.deepEqual(await look(page), filled);
   await page.locator("#adjust summary").press("Escape");
   assert.equal(await page.locator("#level").isVisible(), false);
   await page.locator("#canvas").focus();
   for (const key of ["[", "[", "-"]) await page.keyboard.press(key);
   assert.equal(await page.locator("#level").inputValue(), "40");
   assert.equal(await page.locator("#window").inputValue(), "95");
-  assert.ok((await seen(page)).light > 1.02 * filled.light, "a lower level brightens");
+  assert.ok((await look(page)).light > 1.02 * filled.light, "a lower level brightens");
   await page.keyboard.press("0");
-  assert.deepEqual(await seen(page), filled);
+  assert.deepEqual(await look(page), filled);
 
   await page.locator("#adjust summary").click();
-  for (const cut of ["front", "top"]) {
-    await page.locator("#cut").selectOption(cut);
-    await page.locator("#cut-labels").check();
-    await slide(page, "#cut-depth", 60);
-    assert.ok((await seen(page)).solid < 0.9 * filled.solid, `nothing is cut from the ${cut}`);
-  }
+  await page.locator("#cut").selectOption("front");
+  await page.locator("#cut-labels").check();
+  await slide(page, "#cut-depth", 60);
+  assert.ok((await look(page)).solid < 0.9 * filled.solid, "nothing is cut");
   await page.locator("#cut").selectOption("");
-  assert.equal((await seen(page)).solid, filled.solid);
+  assert.equal((await look(page)).solid, filled.solid);
 
   const state = () => page.evaluate(async () => {
     const { app } = (globalThis as unknown as { gyrus: { app: { viewer: { open(): Promise<Niivue> } } } }).gyrus;

@@ -26,7 +26,7 @@ class Meter {
   #loaded = 0;
   #total: number | null = 0;
   #waiting = 0; // files that were asked for
-  #said = 0; // when
+  #later: ReturnType<typeof setTimeout> | null = null; // what came since it was last said
 
   constructor(readonly report: ((download: Download) => void) | undefined) {}
 
@@ -42,16 +42,19 @@ class Meter {
 
   add(bytes: number): void {
     this.#loaded += bytes;
-    const total = this.#waiting > 0 ? null : this.#total;
-    const now = performance.now();
-    if (now - this.#said < sayEveryMs) return;
-    this.#said = now;
-    this.report?.({ loaded: this.#loaded, total: total !== null && this.#loaded > total ? null : total });
+    if (this.#later === null) this.#say();
+    this.#later ??= setTimeout(() => ((this.#later = null), this.#say()), sayEveryMs);
   }
 
-  // All have come.
-  end(): void {
-    if (this.#loaded > 0) this.report?.({ loaded: this.#loaded, total: this.#loaded });
+  #say(): void {
+    const total = this.#waiting > 0 || (this.#total ?? 0) < this.#loaded ? null : this.#total;
+    this.report?.({ loaded: this.#loaded, total });
+  }
+
+  // All have come, or no more will.
+  end(complete: boolean): void {
+    if (this.#later !== null) clearTimeout(this.#later);
+    if (complete && this.#loaded > 0) this.report?.({ loaded: this.#loaded, total: this.#loaded });
   }
 }
 
@@ -81,8 +84,8 @@ class Source {
     return bytes;
   }
 
-  done(): void {
-    this.#meter.end();
+  done(complete: boolean): void {
+    this.#meter.end(complete);
   }
 
   async need(url: string): Promise<Uint8Array> {
@@ -185,9 +188,14 @@ async function fetchListed(source: Source, names: string[], at: (file: string) =
 /** Fetches a model: a folder's address, or that of one of its files. */
 export async function fetchModel(address: string, options: FetchOptions = {}): Promise<ModelFiles> {
   const source = new Source(options);
-  const model = await fetchFrom(source, address, options.files);
-  source.done();
-  return model;
+  let complete = false;
+  try {
+    const model = await fetchFrom(source, address, options.files);
+    complete = true;
+    return model;
+  } finally {
+    source.done(complete);
+  }
 }
 
 async function fetchFrom(source: Source, address: string, listed: string[] | undefined): Promise<ModelFiles> {
