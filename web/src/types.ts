@@ -274,7 +274,7 @@ export interface SiteModel {
   licence: string;
   classes: number;
   bytes: number;
-  description?: string; // this and the next two: lists made before 0.3 have none
+  description?: string; // this and the next three: older lists have none
   citation?: string;
   labels?: string[]; // names, without the background
   parameters?: number;
