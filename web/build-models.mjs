@@ -32,13 +32,14 @@ export async function addModels(out, folders) {
     const names = readdirSync(folder).filter((file) => modelFile.test(file) && statSync(join(folder, file)).isFile());
     const files = names.map((file) => ({ name: file, bytes: readFileSync(join(folder, file)) }));
     const model = compiler.openModel(files, name);
-    const { title, licence, classes } = model.info;
+    const { title, description, citation, licence, classes, parameters } = model.info;
+    const labels = model.info.labels.filter(({ value }) => value !== 0).map((entry) => entry.name);
     model.close();
     mkdirSync(join(out, name), { recursive: true });
     for (const file of names) cpSync(join(folder, file), join(out, name, file));
     const sizes = files.map((file) => ({ name: file.name, bytes: file.bytes.length }));
     const bytes = sizes.reduce((sum, file) => sum + file.bytes, 0);
-    models.push({ name, title, licence, classes, bytes, path: `${name}/`, files: sizes });
+    models.push({ name, title, description, licence, citation, classes, labels, parameters, bytes, path: `${name}/`, files: sizes });
   }
   writeFileSync(join(out, "index.json"), JSON.stringify({ models }, null, 2) + "\n");
 }

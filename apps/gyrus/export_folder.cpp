@@ -101,6 +101,7 @@ void ExportFolder::write_page(const std::string& kind, const std::map<std::strin
   write("README.md", filled(folder / "README.md", values));
   copy(folder / "index.html");
   copy(folder / "example.js");
+  copy(example_ / "page.js");  // what both kinds have in common
 }
 
 uint64_t ExportFolder::put_in_place(Json index) {

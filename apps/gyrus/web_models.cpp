@@ -45,7 +45,18 @@ void add_model(const fs::path& folder, std::vector<WebModel>& models) {
       return whisper(cat("[", folder.string(), "] left out: an ONNX network, and the page takes models of layers"));
     if (std::any_of(models.begin(), models.end(), [&](const WebModel& m) { return m.name == model.name; }))
       return whisper(cat("[", folder.string(), "] left out: another model has the same name"));
-    WebModel entry{model.name, manifest.title, manifest.licence, model.classes, folder, {}};
+    WebModel entry{model.name,
+                   manifest.title,
+                   manifest.description,
+                   manifest.licence,
+                   manifest.citation,
+                   model.classes,
+                   model.parameters,
+                   {},
+                   folder,
+                   {}};
+    for (const LabelEntry& label : manifest.labels.entries)
+      if (label.value != 0) entry.labels.push_back(label.name);
     for (const fs::path& path : sorted_entries(folder))
       if (is_model_file(path)) entry.files.push_back({path.filename().string(), fs::file_size(path)});
     models.push_back(entry);
@@ -108,8 +119,12 @@ std::string models_index(const std::vector<WebModel>& models) {
     }
     list.push_back({{"name", model.name},
                     {"title", model.title},
+                    {"description", model.description},
                     {"licence", model.licence},
+                    {"citation", model.citation},
                     {"classes", model.classes},
+                    {"labels", model.labels},
+                    {"parameters", model.parameters},
                     {"bytes", bytes},
                     {"path", escaped(model.name) + "/"},
                     {"files", files}});

@@ -14,8 +14,9 @@ struct WebFile {
 };
 
 struct WebModel {
-  std::string name, title, licence;
-  int64_t classes = 0;
+  std::string name, title, description, licence, citation;
+  int64_t classes = 0, parameters = 0;
+  std::vector<std::string> labels;  // without the background
   std::filesystem::path folder;
   std::vector<WebFile> files;  // those that an importer may want, by name
 
@@ -26,8 +27,8 @@ struct WebModel {
 // name the first. What cannot be read is left out, and said so. Throws Io where a folder is none.
 std::vector<WebModel> local_models(const std::vector<std::string>& folders);
 
-// {"models": [{"name", "title", "licence", "classes", "bytes", "path": "NAME/" (escaped), "files": [{"name",
-// "bytes"}]}]}
+// {"models": [{"name", "title", "description", "licence", "citation", "classes", "labels", "parameters", "bytes",
+// "path": "NAME/" (escaped), "files": [{"name", "bytes"}]}]}
 std::string models_index(const std::vector<WebModel>& models);
 
 }  // namespace gyrus::cli

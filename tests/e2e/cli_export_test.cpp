@@ -51,7 +51,7 @@ TEST_F(Export, FolderIsSelfContained) {
   for (const auto& entry : fs::directory_iterator(folder_ / "site")) there.insert(entry.path().filename().string());
   EXPECT_EQ(there, index.at("files").get<std::set<std::string>>());
   EXPECT_EQ(there, (std::set<std::string>{"plan.json", "plan.bin", "gyrus.js", "gyrus.d.ts", "index.html", "example.js",
-                                          "labels.json", "README.md", "export.json"}));
+                                          "page.js", "labels.json", "README.md", "export.json"}));
   EXPECT_EQ(index.at("normalize"), (json{{"kind", "quantile"}, {"low", 0.1}, {"high", 0.9}}));
   EXPECT_EQ(index.at("title"), "Three things");
   EXPECT_EQ(parsed("site/labels.json").at("labels").at(2).at("name"), "two");
@@ -158,7 +158,7 @@ TEST_F(Export, OnnxModels) {
   const json index = parsed("site/export.json");
   EXPECT_EQ(index.at("files").get<std::set<std::string>>(),
             (std::set<std::string>{"plan.json", "plan.bin", "gyrus.js", "gyrus.d.ts", "index.html", "example.js",
-                                   "README.md", "export.json"}));
+                                   "page.js", "README.md", "export.json"}));
   EXPECT_EQ(index.at("inputs").at(0), (json{{"name", "image"}, {"dtype", "f32"}, {"shape", {1, 1, 7, 9}}}));
   const std::string readme = text_of(in_folder("site/README.md"));
   EXPECT_NE(readme.find("\"image\": tensor(\"f32\", [1,1,7,9], new Float32Array(63)),"), std::string::npos) << readme;

@@ -162,6 +162,9 @@ TEST_F(Web, ModelsOfTheCacheAndOfFolders) {
   EXPECT_EQ(models[2].at("name"), "tiny");
   for (const json& model : models) {
     EXPECT_EQ(model.at("classes"), 3);
+    EXPECT_EQ(model.at("labels").size(), 2u) << model;  // without the background
+    EXPECT_GT(model.at("parameters"), 0);
+    for (const char* text : {"description", "citation"}) EXPECT_TRUE(model.at(text).is_string()) << text;
     uint64_t bytes = 0;
     for (const json& file : model.at("files")) {
       const std::string path = model.at("path").get<std::string>() + file.at("name").get<std::string>();

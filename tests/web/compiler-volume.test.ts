@@ -154,6 +154,8 @@ describe("what is wrong with a file is said in one line", () => {
     ["gzip's header alone", () => gzipSync(scan()).subarray(0, 12), "io", /damaged or cut off/],
     ["a wrong checksum", () => flipped(gzipSync(scan()), -8), "io", /damaged or cut off/],
     ["a flipped bit", () => flipped(gzipSync(noisy()), 700), "io", /damaged or cut off/],
+    ["the header of a pair", () => pairHeader(scan()), "invalid-input",
+      /^\[scan\] is the header of a pair; its voxels are in the \.img file beside it: make one \.nii file of both$/],
     ["a huge header", () => huge(scan()), "invalid-input", /promises \d+ MiB of voxels, more than the 1024/],
   ];
   for (const [what, bytes, code, message] of cases)
@@ -241,6 +243,12 @@ function flipped(bytes: Buffer, at: number): Buffer {
   const index = at < 0 ? bytes.length + at : at;
   bytes[index]! ^= 64;
   return bytes;
+}
+
+function pairHeader(bytes: Uint8Array): Uint8Array {
+  const header = bytes.slice(0, 348);
+  header[345] = 0x69; // "ni1"
+  return header;
 }
 
 function huge(bytes: Uint8Array): Uint8Array {

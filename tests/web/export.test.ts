@@ -14,7 +14,7 @@ import type * as Executor from "../../web/src/executor-entry.js";
 import type { Inputs, TensorValue } from "../../web/src/types.js";
 import { edgesFile, slopes } from "./support/edges.js";
 import { testGpu } from "./support/gpu.js";
-import { crop48, missing, nifti, openBrowser, openPage, PICTURES, PROGRAM, ROOT, tinyModel } from "./support/page.js";
+import { crop48, drop, missing, nifti, openBrowser, openPage, PICTURES, PROGRAM, ROOT, tinyModel } from "./support/page.js";
 import { everything, testData } from "./support/native.js";
 import { plainNifti } from "./support/provenance.js";
 
@@ -118,7 +118,23 @@ test("an exported folder runs as it is and gives the command line's labels", { s
   await page.evaluate(() => document.querySelector("#status")!.replaceChildren());
   await page.locator("#synthetic").click();
   assert.match(await settled(page), /labelled in|no label at all/);
+  assert.equal(await page.locator("#file").inputValue(), "", "the same file cannot be picked again: nothing would change");
   assert.deepEqual(said, []);
+  await page.close();
+});
+
+test("a scan that is dropped while kernels compile is taken when they have", { skip }, async () => {
+  gyrus("export", tinyModel(), "--size", "16", "-o", "early", "-q");
+  const scan = nifti([16, 16, 16], new Uint8Array(16 ** 3).map((_, i) => (i * 7) % 251));
+  const page = await context.newPage();
+  await page.route("**/plan.json", async (route) => { // it is there already when the page begins to load its plan
+    await drop(page, "early.nii", scan, "#drop");
+    await route.continue();
+  });
+  await page.goto(address("early"));
+  await page.waitForFunction(() => /labelled in/.test(document.querySelector("#status")!.textContent!)
+    || document.querySelector("#error")!.textContent !== "", null, { timeout: 60_000 });
+  assert.match(await text(page, "#status"), /^early\.nii: \d+ of 4096 voxels labelled in/, await text(page, "#error"));
   await page.close();
 });
 
@@ -158,6 +174,10 @@ test("wrong files and broken folders are said in one line", { skip }, async () =
   assert.match(await pick(page, "head.nii.gz", head), /has 32×32×32 voxels, this plan is for 16×16×16/);
   assert.match(await pick(page, "cut.nii.gz", head.subarray(0, 2000)), /\[cut\.nii\.gz\] is a damaged gzip file/);
   assert.match(await pick(page, "cut.nii", gunzipSync(head).subarray(0, 2000)), /\[cut\.nii\] is cut off/);
+  const colours = nifti([16, 16, 16], new Uint8Array(3 * 16 ** 3));
+  Buffer.from(colours.buffer).writeInt16LE(128, 70); // RGB
+  assert.match(await pick(page, "colours.nii", colours),
+    /\[colours\.nii\] has voxels of a type that this page does not read: save them as plain numbers, not colours/);
   assert.match(await pick(page, "picture.png", Buffer.alloc(1000, "PNG")), /\[picture\.png\] is no/);
   await page.locator("#synthetic").click();
   assert.match(await settled(page), /labelled in|no label at all/);

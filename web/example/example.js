@@ -2,11 +2,7 @@
 // are all that a page of your own needs (README.md).
 
 import { GyrusError, PlanExecutor, loadPlan, peakBytes, requestDevice } from "./gyrus.js";
-
-const byId = (id) => document.getElementById(id);
-const fail = (message) => {
-  throw new GyrusError("invalid-input", message);
-};
+import { attempts, byId, fail, say } from "./page.js";
 
 // ---- a scan ----
 
@@ -200,28 +196,7 @@ function show({ dims, values, axes = standardAxes }, labels) {
   }));
 }
 
-function say(status, error = "") {
-  byId("status").textContent = status;
-  byId("error").textContent = error;
-}
-
-async function attempt(doing, work) {
-  const busy = (yes) => {
-    byId("synthetic").disabled = byId("file").disabled = yes || !executor;
-    byId("stop").hidden = !yes || !executor;
-  };
-  say(doing);
-  busy(true);
-  try {
-    await work();
-  } catch (error) {
-    say("", error.message ?? String(error));
-    if (!executor) byId("about").textContent = "";
-    if (!(error instanceof GyrusError)) console.error(error);
-  } finally {
-    busy(false);
-  }
-}
+const attempt = attempts(["synthetic", "file"], () => executor);
 
 async function segmentAndShow(name, read) {
   await attempt(`Segmenting ${name}…`, async () => {

@@ -1,14 +1,18 @@
 import type {
-  CpuOffer, DeviceReport, LabelEntry, ModelInfo, ModelSource, OpenScan, Segmenter, SegmentOptions, SegmentResult,
-  SiteModel, VolumeInfo,
+  CpuOffer, DeviceReport, Download, LabelEntry, ModelInfo, ModelSource, OpenScan, Segmenter, SegmentOptions, SegmentResult,
+  SiteModel,
 } from "../src/types.js";
 import { GyrusError, isCancelled } from "../src/errors.js";
 import { clearAlerts, clearNotices, noticeLine, showError } from "./alerts.js";
+import { endDownload, showDownload, showModel, showModels } from "./cards.js";
+import { visible } from "./colours.js";
 import { noGpuText, roughly, smallModel } from "./cpu.js";
-import { byId, bytesText, gridText, secondsText, swatch } from "./dom.js";
+import { byId, gridText, secondsText, swatch } from "./dom.js";
 import { actionsOf, messageOf } from "./hints.js";
 import { showPanel, type Facts } from "./panel.js";
 import { ProgressView } from "./progress.js";
+import { oddScan } from "./scan-notes.js";
+import { guessSeconds, noteSpeed } from "./speed.js";
 import { LabelTable } from "./table.js";
 import type { Viewer } from "./viewer.js";
 
@@ -18,41 +22,10 @@ import type { Viewer } from "./viewer.js";
 const kNoDevice = ["device", "unsupported"];
 const kRunning = "A segmentation is running";
 const kWhileIdle = ["pick-scan", "pick-dicom", "pick-here", "demo", "model", "series", "volume"]; // controls
-const kColours = ["#38bdf8", "#facc15", "#4ade80", "#e879f9"]; // for labels whose own is that of a bright scan
 
 // "L 0.8  A 5.9  S 6.0 mm"
 function placeText(mm: [number, number, number]): string {
   return `${mm.map((v, axis) => `${["RL", "AP", "SI"][axis]![v < 0 ? 1 : 0]} ${Math.abs(v).toFixed(1)}`).join("  ")} mm`;
-}
-
-const channels = (colour: string) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-
-// White or light grey on a scan, which is white and grey, cannot be told from it: such labels get the colour that is
-// farthest from those of the others.
-function visible(labels: LabelEntry[]): LabelEntry[] {
-  const isGrey = ({ colour, value }: LabelEntry) => {
-    const rgb = channels(colour);
-    return value !== 0 && Math.max(...rgb) - Math.min(...rgb) < 24 && Math.min(...rgb) > 150;
-  };
-  const taken = labels.filter((entry) => entry.value !== 0 && !isGrey(entry)).map(({ colour }) => channels(colour));
-  const room = (colour: string) =>
-    Math.min(Infinity, ...taken.map((other) => Math.hypot(...channels(colour).map((v, i) => v - other[i]!))));
-  return labels.map((entry) => {
-    if (!isGrey(entry)) return entry;
-    const colour = [...kColours].sort((a, b) => room(b) - room(a))[0]!;
-    taken.push(channels(colour));
-    return { ...entry, colour };
-  });
-}
-
-// What a person would want to know before the network has run.
-function oddScan({ dims, range }: VolumeInfo): string[] {
-  if (!range) return ["no voxel of the scan has a finite value"];
-  const odd: string[] = [];
-  if (range[0] === range[1]) odd.push(`all voxels of the scan have the value ${range[0]}: there is nothing to segment`);
-  if (range[0] <= -500) odd.push("values reach far below zero, as in CT; the models here are for MRI");
-  if (Math.min(...dims) < 16) odd.push(`the scan has only ${dims.join(" × ")} voxels`);
-  return odd;
 }
 
 // So long on the CPU that a person is asked first.
@@ -65,8 +38,10 @@ export class App {
   result: SegmentResult | null = null;
   private scan: OpenScan["info"] | null = null;
   private model: ModelInfo | null = null;
-  siteModels: SiteModel[] = []; // to name one that the CPU can do
-  onSmallModel: (model: SiteModel) => void = () => {};
+  siteModels: SiteModel[] = [];
+  onChoose: (model: SiteModel) => void = () => {}; // one of these
+  private modelBytes: number | undefined; // of its files
+  private reading: AbortController | null = null; // a model
   saved = true; // the result, or there is none
   private device: DeviceReport | null = null;
   private looking: Promise<void> = Promise.resolve(); // for the device
@@ -138,6 +113,7 @@ export class App {
     try {
       const offer = await this.segmenter.cpuOffer({ conform: byId<HTMLInputElement>("conform").checked });
       if (mine === this.offers) this.offer = offer;
+      this.showModels();
     } catch (error) {
       this.fail(error);
     }
@@ -199,23 +175,49 @@ export class App {
     input.onchange = () => open(Math.min(volumes, Math.max(1, Math.round(Number(input.value) || 1))) - 1);
   }
 
+  /** Opens a model; one that is still being read is given up. */
   async openModel(source: () => Promise<ModelSource>): Promise<boolean> {
     if (!this.free("opening another model")) return false;
     clearAlerts();
+    this.reading?.abort();
+    const reading = (this.reading = new AbortController());
     const worked = await this.opened("Reading the model…", "model-info", async () => {
-      this.model = await this.segmenter.openModel(await source());
+      let loaded = 0;
+      const from = await source();
+      const onDownload = (download: Download) => {
+        ({ loaded } = download);
+        if (this.reading === reading) showDownload(download);
+      };
+      this.model = await this.segmenter.openModel(from, { signal: reading.signal, onDownload });
+      this.modelBytes = from.kind === "files" ? from.files.reduce((sum, { bytes }) => sum + bytes.length, 0) : loaded || undefined;
       byId<HTMLInputElement>("largest").checked = this.model.largestComponent;
       byId<HTMLInputElement>("fill").checked = this.model.fillHoles;
       byId<HTMLInputElement>("allow-empty").checked = this.model.allowEmpty;
     });
-    byId("model-info").textContent = this.model
-      ? `${this.model.title || this.model.name}: ${this.model.layers.length} layers, ` +
-        `${this.model.parameters.toLocaleString("en")} parameters` +
-        (this.model.licence ? `, ${this.model.licence}` : "")
-      : "";
+    if (this.reading !== reading) return worked; // another one is read now, and shows itself
+    this.reading = null;
+    endDownload();
+    this.showModels();
     await this.findOffer();
     this.maybeRun();
     return worked;
+  }
+
+  // What runs the network, as far as its speed goes.
+  private get runsOn(): string {
+    return this.device?.available === false ? "CPU" : this.device?.adapter ?? "";
+  }
+
+  /** The open model and the site's, with what they would take here. */
+  showModels(): void {
+    const seconds = (parameters: number) => guessSeconds(this.runsOn, parameters, this.voxels);
+    const { model, offer } = this;
+    if (!this.reading) {
+      const onCpu = this.device?.available === false && offer?.possible ? offer.seconds : null;
+      showModel(model, this.modelBytes, onCpu ?? (model ? seconds(model.parameters) : null));
+    }
+    byId("some-need-gpu").hidden = this.device?.available !== false;
+    showModels(this.siteModels, model?.name ?? null, seconds, (chosen) => this.onChoose(chosen));
   }
 
   private async opened(line: string, place: string, work: () => Promise<void>): Promise<boolean> {
@@ -280,6 +282,8 @@ export class App {
     try {
       const result = await this.segmenter.segment(this.options(this.running.signal, onCpu));
       this.result = { ...result, labels: visible(result.labels) };
+      noteSpeed(result.onCpu ? "CPU" : result.device.adapter, result.model.parameters, this.voxels, result.seconds.run);
+      this.showModels();
       this.saved = false;
       // The viewer tells at once what is under its crosshair.
       await this.viewer.showLabels(result.nativeLabels, this.result.labels);
@@ -289,10 +293,7 @@ export class App {
         if (!this.notices.includes(notice)) this.notices.push(notice);
         noticeLine(notice);
       }
-      const { plan, seconds } = result;
-      last = result.onCpu
-        ? `Done on the CPU in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)}.`
-        : `Done in ${secondsText(seconds.total)}, ${plan.precision}, ${bytesText(plan.peakBytes)} on the device.`;
+      last = `Done ${result.onCpu ? "on the CPU " : ""}in ${secondsText(result.seconds.total)}.`; // the panel has the rest
     } catch (error) {
       last = isCancelled(error) ? "Cancelled." : "Failed; see the message above.";
       this.forgetResult();
@@ -322,7 +323,7 @@ export class App {
     this.scan = this.model = null;
     byId("scan-info").textContent = "None open.";
     byId<HTMLSelectElement>("model").value = "";
-    byId("model-info").textContent = "";
+    this.showModels();
     this.refresh();
   }
 
@@ -336,7 +337,7 @@ export class App {
     byId("small-model").hidden = !other;
     if (other) {
       byId("small-model").textContent = `Use ${other.title || other.name}`;
-      byId("small-model").onclick = () => this.onSmallModel(other);
+      byId("small-model").onclick = () => this.onChoose(other);
     }
     byId("on-cpu").hidden = !again;
     if (offer && again)
@@ -365,7 +366,7 @@ export class App {
     byId("viewer").classList.toggle("empty", !this.scan);
     byId("controls").classList.toggle("has-scan", this.scan !== null && !this.result);
     byId("results").hidden = !this.result;
-    byId<HTMLInputElement>("opacity").disabled = !this.result;
+    for (const id of ["opacity", "outlines"]) byId<HTMLInputElement>(id).disabled = !this.result;
     byId("run-section").setAttribute("aria-busy", String(this.busy));
     showPanel(this.facts);
   }

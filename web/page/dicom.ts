@@ -2,9 +2,11 @@
 
 interface Converter {
   init(): Promise<unknown>;
-  input(files: File[]): { run(): Promise<File[]> };
+  input(files: File[]): { f(name: string): { run(): Promise<File[]> } };
   worker?: Worker | null;
 }
+
+const kName = "%p_%s"; // protocol and number of the series
 
 // The volumes that the converter makes of the files, the largest first: localisers and derived series are smaller.
 export async function convertDicom(files: File[]): Promise<[File, ...File[]]> {
@@ -14,7 +16,7 @@ export async function convertDicom(files: File[]): Promise<[File, ...File[]]> {
   const converter = new Dcm2niix();
   await converter.init();
   try {
-    const made = await converter.input(files).run();
+    const made = await converter.input(files).f(kName).run();
     const scans = made.filter((file) => /\.nii(\.gz)?$/i.test(file.name)).sort((a, b) => b.size - a.size);
     const [first, ...others] = scans;
     if (!first) throw new Error(`No volume could be made of these ${files.length} DICOM files.`);

@@ -28,11 +28,13 @@ export function gridText(dims: number[], spacing: number[]): string {
   return `${dims.join(" × ")} voxels of ${new Set(sizes).size === 1 ? sizes[0] : sizes.join(" × ")} mm`;
 }
 
+// As the command line writes sizes, which stand beside these.
 export function bytesText(bytes: number): string {
-  const units = ["bytes", "KiB", "MiB", "GiB"];
+  if (bytes < 1024) return `${bytes} bytes`;
+  const units = ["KiB", "MiB", "GiB", "TiB"];
   let unit = 0;
-  while (bytes >= 1024 && unit < units.length - 1) (bytes /= 1024), ++unit;
-  return `${unit === 0 || bytes >= 100 ? Math.round(bytes) : bytes.toFixed(1)} ${units[unit]}`;
+  for (bytes /= 1024; bytes >= 1024 && unit < units.length - 1; ++unit) bytes /= 1024;
+  return `${bytes.toFixed(bytes < 10 ? 2 : bytes < 100 ? 1 : 0)} ${units[unit]}`;
 }
 
 export function secondsText(seconds: number): string {

@@ -1,5 +1,7 @@
 import { WorkerSegmenter } from "../src/segmenter.js";
+import { checkFileSize } from "../src/gzip.js";
 import type { ModelSource, Segmenter, SiteModel } from "../src/types.js";
+import { wireView } from "./adjust.js";
 import { App } from "./app.js";
 import { leaveDemo, openDemo, siteDemo } from "./demo.js";
 import { byId, bytesText } from "./dom.js";
@@ -9,9 +11,11 @@ import { diagnostics } from "./panel.js";
 import { wireSaves } from "./saves.js";
 import { smallModel } from "./cpu.js";
 import { MAX_CPU_FLOPS } from "../src/cpu.js";
-import { Viewer, type View } from "./viewer.js";
+import { Viewer } from "./viewer.js";
 
 // The page's start: every control to what it does.
+
+const asked = new URLSearchParams(location.search); // ?model=NAME&scan=ADDRESS: a link that opens both
 
 const worker = new WorkerSegmenter(() => new Worker(new URL("worker.js", document.baseURI), { type: "module" }));
 const segmenter: Segmenter = worker;
@@ -33,6 +37,18 @@ function openFiles(list: () => Promise<File[]>): void {
     const [file, ...others] = series;
     const note = others.length > 0 ? `The folder holds ${others.length + 1} series; the largest was opened.` : undefined;
     return { name: file.name, bytes: await readScan(file), note };
+  });
+}
+
+// A scan that a link names: of this site, or of an https host that allows it.
+function openAddress(address: string): void {
+  void app.openScan(async () => {
+    const url = new URL(address, document.baseURI);
+    const answer = await fetch(url, { credentials: "omit" }).catch(() => null);
+    if (!answer?.ok) throw new Error(`The scan at ${url.href} cannot be read (${answer?.status ?? "no answer, or not allowed"}).`);
+    const name = decodeURIComponent(url.pathname.split("/").pop() || "scan");
+    checkFileSize(name, Number(answer.headers.get("content-length") ?? 0));
+    return { name, bytes: await answer.arrayBuffer() };
   });
 }
 
@@ -84,10 +100,13 @@ function wireModel(models: SiteModel[]): void {
   const folder = byId<HTMLInputElement>("model-folder");
   const form = byId<HTMLFormElement>("url-form");
   let before = select.value;
+  let opens = 0;
   // Opens it; the select goes back to the model before where that fails.
   const open = (source: () => Promise<ModelSource>, name: string | null) => {
     leaveDemo();
+    const mine = ++opens;
     void app.openModel(source).then((worked) => {
+      if (mine !== opens) return; // another was chosen meanwhile
       if (!worked) select.value = before;
       else if (name !== null) showOpened(name);
       if (worked) form.hidden = true;
@@ -119,35 +138,13 @@ function wireModel(models: SiteModel[]): void {
     select.value = `site:${model.name}`;
     open(async () => siteSource(model), null);
   };
-  app.onSmallModel = choose;
+  app.onChoose = choose;
+  app.showModels();
   const [first] = models;
   if (!first) return;
   // Without a GPU one that the CPU can run, where the site has one.
-  void app.hasGpu().then((gpu) => choose((!gpu && smallModel(models, 256 ** 3, MAX_CPU_FLOPS)) || first));
-}
-
-function wireView(): void {
-  byId("views").addEventListener("change", (event) =>
-    void app.viewer.setView((event.target as HTMLInputElement).value as View).catch((error) => app.fail(error)));
-  const opacity = byId<HTMLInputElement>("opacity");
-  opacity.addEventListener("input", () => void app.viewer.setOpacity(Number(opacity.value) / 100));
-}
-
-const kSteps: Record<string, [number, number, number]> = {
-  ArrowLeft: [-1, 0, 0], ArrowRight: [1, 0, 0], ArrowUp: [0, 1, 0], ArrowDown: [0, -1, 0],
-  PageUp: [0, 0, 1], PageDown: [0, 0, -1],
-};
-
-function wireKeys(): void {
-  const quiet = (event: KeyboardEvent) => event.stopImmediatePropagation(); // the viewer has meanings of its own for some
-  byId("canvas").addEventListener("keyup", quiet, { capture: true });
-  byId("canvas").addEventListener("keydown", (event) => {
-    quiet(event);
-    const step = kSteps[event.key];
-    if (!step) return;
-    event.preventDefault();
-    void app.viewer.step(...step).catch((error) => app.fail(error));
-  }, { capture: true });
+  const named = models.find((model) => model.name === asked.get("model"));
+  void app.hasGpu().then((gpu) => choose(named ?? ((!gpu && smallModel(models, 256 ** 3, MAX_CPU_FLOPS)) || first)));
 }
 
 function wireRun(): void {
@@ -166,8 +163,7 @@ function wireRun(): void {
 
 async function start(): Promise<void> {
   wireScan();
-  wireView();
-  wireKeys();
+  wireView(app.viewer, (error) => app.fail(error));
   wireRun();
   wireSaves(app, segmenter);
   void app.findDevice();
@@ -180,6 +176,8 @@ async function start(): Promise<void> {
     button.addEventListener("click", () => void openDemo(app, demo));
   }
   app.viewer.preload();
+  const scan = asked.get("scan");
+  if (scan) openAddress(scan);
   keepForOffline();
 }
 
@@ -187,7 +185,7 @@ async function start(): Promise<void> {
 // on the same port some day would be hidden behind the kept page. "?offline" keeps it all the same.
 function keepForOffline(): void {
   const local = /^(localhost|127\..*|\[::1\])$/.test(location.hostname);
-  if (!("serviceWorker" in navigator) || (local && location.search !== "?offline")) return;
+  if (!("serviceWorker" in navigator) || (local && !asked.has("offline"))) return;
   void navigator.serviceWorker.register("sw.js").catch(() => {});
 }
 

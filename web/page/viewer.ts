@@ -1,5 +1,7 @@
 import type { Niivue, NVImage } from "@niivue/niivue";
 import type { LabelEntry } from "../src/types.js";
+import { channels } from "./colours.js";
+import { outlineShader } from "./outline.js";
 
 // NiiVue behind the few things that the page wants of it. The library is a chunk of its own, loaded when first needed.
 
@@ -10,6 +12,22 @@ export interface Place {
   intensity: number | null;
   label: number | null;
 }
+
+/** Both in parts of the range that the scan's values usually have: 0.5 and 1 show all of it. */
+export interface Contrast {
+  level: number; // the middle of what is shown between black and white
+  window: number; // its width
+}
+
+/** The side from which the 3-D picture is cut open, by the scan's own directions. */
+export type Cut = "left" | "right" | "front" | "back" | "top" | "bottom";
+
+const kCuts: Record<Cut, [azimuth: number, elevation: number]> = {
+  left: [270, 0], right: [90, 0], front: [180, 0], back: [0, 0], top: [0, 90], bottom: [0, -90],
+};
+const kNoCut = 2; // a depth outside of the volume
+const kLinePixels = 1.5; // of outlines
+const kLeastWindow = 0.02;
 
 // What onLocationChange says, as far as it is used here.
 interface Location {
@@ -52,12 +70,15 @@ function withoutGradients(viewer: Niivue): void {
 
 export class Viewer {
   onPlace: (place: Place) => void = () => {};
+  onContrast: (contrast: Contrast & { low: number; high: number }) => void = () => {};
   private ready: Promise<Niivue> | null = null;
   private overlay: NVImage | null = null;
   private labels: LabelEntry[] = [];
   private opacity = 0.6;
   private view: View = "multi";
   private alone: number | null = null;
+  private outlines = false;
+  private crosshair = true;
 
   constructor(private readonly canvas: HTMLCanvasElement) {}
 
@@ -87,6 +108,9 @@ export class Viewer {
     await viewer.attachToCanvas(this.canvas, false);
     withoutGradients(viewer);
     viewer.onLocationChange = (location) => this.moved(location as Location);
+    viewer.onIntensityChange = () => this.contrastChanged(viewer);
+    viewer.overlayOutlineWidth = 0;
+    viewer.setClipPlaneColor([0, 0, 0, 0]); // a cut shows what is inside, not a plane
     new ResizeObserver(() => this.fitCrosshair(viewer)).observe(this.canvas);
     this.fitCrosshair(viewer);
     return viewer;
@@ -96,7 +120,7 @@ export class Viewer {
   private fitCrosshair(viewer: Niivue): void {
     const side = Math.min(this.canvas.clientWidth, this.canvas.clientHeight) / (this.view === "multi" ? 2 : 1);
     if (side <= 0) return;
-    const width = Math.max(kCrosshairPercent, (100 * kCrosshairPixels) / side);
+    const width = this.crosshair ? Math.max(kCrosshairPercent, (100 * kCrosshairPixels) / side) : 0;
     if (viewer.opts.crosshairWidth === width) return;
     viewer.opts.crosshairWidth = width;
     viewer.crosshairs3D = null; // made anew when it is drawn
@@ -123,6 +147,7 @@ export class Viewer {
     viewer.opts.multiplanarShowRender = SHOW_RENDER.NEVER; // the planes at once, the slower 3-D view after them
     viewer.addVolume(image);
     viewer.createOnLocationChange();
+    this.contrastChanged(viewer);
     const later = () => {
       viewer.opts.multiplanarShowRender = SHOW_RENDER.ALWAYS;
       viewer.drawScene();
@@ -162,14 +187,15 @@ export class Viewer {
     return image;
   }
 
-  // Label colours; with one label alone the others are clear.
+  // Label colours; with one label alone the others are clear, for outlines black.
   private paint(): void {
     if (!this.overlay) return;
-    const channel = (at: number) => this.labels.map((l) => parseInt(l.colour.slice(at, at + 2), 16));
+    const shown = ({ value }: LabelEntry) => value !== 0 && (this.alone === null || this.alone === value);
+    const channel = (i: number) => this.labels.map((entry) =>
+      this.outlines ? (shown(entry) ? Math.max(1, channels(entry.colour)[i]!) : 0) : channels(entry.colour)[i]!);
     this.overlay.setColormapLabel({
-      R: channel(1), G: channel(3), B: channel(5),
-      A: this.labels.map((l) => (l.value !== 0 && (this.alone === null || this.alone === l.value) ? 255 : 0)),
-      I: this.labels.map((l) => l.value), labels: this.labels.map((l) => l.name),
+      R: channel(0), G: channel(1), B: channel(2), A: this.labels.map((entry) => (shown(entry) ? 255 : 0)),
+      I: this.labels.map((entry) => entry.value), labels: this.labels.map((entry) => entry.name),
     });
   }
 
@@ -182,10 +208,55 @@ export class Viewer {
 
   async setOpacity(opacity: number): Promise<void> {
     this.opacity = opacity;
-    if (!this.overlay) return;
     const viewer = await this.open();
-    const index = viewer.volumes.indexOf(this.overlay);
+    if (this.outlines) viewer.overlayAlphaShader = opacity;
+    const index = this.overlay ? viewer.volumes.indexOf(this.overlay) : 0;
     if (index > 0) viewer.setOpacity(index, opacity);
+  }
+
+  /** Labels as lines around them in the planes, instead of filled. */
+  async setOutlines(on: boolean): Promise<void> {
+    const viewer = await this.open();
+    this.outlines = on;
+    viewer.overlayOutlineWidth = on ? kLinePixels : 0;
+    viewer.overlayAlphaShader = on ? this.opacity : 1;
+    this.paint();
+    viewer.setCustomSliceShader(on ? outlineShader : "");
+  }
+
+  /** Between which values the scan goes from black to white; null as it was first. */
+  async setContrast(contrast: Contrast | null): Promise<void> {
+    const viewer = await this.open();
+    const scan = viewer.volumes[0];
+    if (!scan) return;
+    const { level, window } = contrast ?? { level: 0.5, window: 1 };
+    const [least, span] = usual(scan);
+    const width = Math.max(window, kLeastWindow);
+    scan.cal_min = least + span * (level - width / 2);
+    scan.cal_max = least + span * (level + width / 2);
+    this.contrastChanged(viewer);
+    viewer.updateGLVolume();
+  }
+
+  /** The same, from what it is now. */
+  async changeContrast(level: number, window: number): Promise<void> {
+    const scan = (await this.open()).volumes[0];
+    if (!scan) return;
+    const now = contrastOf(scan);
+    await this.setContrast({ level: now.level + level, window: Math.max(kLeastWindow, now.window + window) });
+  }
+
+  private contrastChanged(viewer: Niivue): void {
+    const scan = viewer.volumes[0];
+    if (scan) this.onContrast({ ...contrastOf(scan), low: scan.cal_min ?? 0, high: scan.cal_max ?? 0 });
+  }
+
+  /** Cuts the 3-D picture open from a side, to a depth from 0 (nothing) to 1 (everything), labels too or the scan alone;
+   *  null closes it. */
+  async setCut(side: Cut | null, depth: number, labels: boolean): Promise<void> {
+    const viewer = await this.open();
+    viewer.opts.isClipAllVolumes = labels;
+    viewer.setClipPlane(side === null ? [kNoCut, 0, 0] : [0.5 - depth, ...kCuts[side]]);
   }
 
   async setView(view: View): Promise<void> {
@@ -197,6 +268,18 @@ export class Viewer {
     };
     viewer.setSliceType(types[view]);
     this.fitCrosshair(viewer);
+  }
+
+  async showCrosshair(shown: boolean): Promise<void> {
+    const viewer = await this.open();
+    this.crosshair = shown;
+    viewer.opts.show3Dcrosshair = shown;
+    this.fitCrosshair(viewer);
+  }
+
+  /** Left on the right, as radiologists look at slices. */
+  async setRadiological(on: boolean): Promise<void> {
+    (await this.open()).setRadiologicalConvention(on);
   }
 
   // One voxel to the right, front and top (or back, with -1).
@@ -226,4 +309,16 @@ export class Viewer {
     const viewer = await this.open();
     await viewer.saveDocument(name, true);
   }
+}
+
+// Where the scan's values usually lie: the least, and how far they reach.
+function usual(scan: NVImage): [least: number, span: number] {
+  const [least, most] = [scan.robust_min ?? 0, scan.robust_max ?? 1];
+  return [least, most > least ? most - least : 1];
+}
+
+function contrastOf(scan: NVImage): Contrast {
+  const [least, span] = usual(scan);
+  const [low, high] = [scan.cal_min ?? least, scan.cal_max ?? least + span];
+  return { level: ((low + high) / 2 - least) / span, window: (high - low) / span };
 }

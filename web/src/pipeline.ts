@@ -7,7 +7,7 @@ import { GyrusError } from "./errors.js";
 import { fetchModel } from "./model-files.js";
 import { Session, stage, type Hooks } from "./session.js";
 import type {
-  CpuOffer, DeviceReport, ModelInfo, ModelSource, OpenScan, Provenance, SegmentOptions, SegmentResult,
+  CpuOffer, DeviceReport, ModelInfo, ModelSource, OpenModelOptions, OpenScan, Provenance, SegmentOptions, SegmentResult,
 } from "./types.js";
 
 // Lets messages in, a cancellation for one, between steps that block.
@@ -75,10 +75,11 @@ export class Pipeline {
     return { info: scan.info, volumes: scan.frames, volume: this.#frame, nifti };
   }
 
-  async openModel(source: ModelSource): Promise<ModelInfo> {
+  async openModel(source: ModelSource, options: OpenModelOptions = {}): Promise<ModelInfo> {
     const compiler = await this.#open();
-    const { name, files, main } =
-      source.kind === "url" ? await fetchModel(source.url, source.files) : { ...source, main: "" };
+    const { name, files, main } = source.kind === "url"
+      ? await fetchModel(source.url, { ...options, ...(source.files ? { files: source.files } : {}) })
+      : { ...source, main: "" };
     const model = compiler.openModel(files, name, main);
     const { inputChannels, spatialRank } = model.info as ModelInfo & { spatialRank?: number };
     if (inputChannels !== 1 || (spatialRank ?? 3) !== 3) {

@@ -2,7 +2,8 @@
 
 import { GyrusError, type ErrorCode, type Failure, type Hint } from "./errors.js";
 import type {
-  CpuOffer, DeviceReport, ModelInfo, ModelSource, OpenScan, Progress, Segmenter, SegmentOptions, SegmentResult,
+  CpuOffer, DeviceReport, Download, ModelInfo, ModelSource, OpenModelOptions, OpenScan, Progress, Segmenter, SegmentOptions,
+  SegmentResult,
 } from "./types.js";
 
 export type Method = "device" | "openScan" | "openModel" | "cpuOffer" | "segment" | "brain";
@@ -21,13 +22,15 @@ export type Answer =
   | { id: number; result: unknown }
   | { id: number; error: Failed }
   | { id: number; stage: string; progress: Progress }
-  | { id: number; notice: string };
+  | { id: number; notice: string }
+  | { id: number; download: Download };
 
 interface Call {
   resolve: (value: never) => void;
   reject: (error: Error) => void;
   onProgress?: SegmentOptions["onProgress"];
   onNotice?: SegmentOptions["onNotice"];
+  onDownload?: OpenModelOptions["onDownload"];
 }
 
 export class WorkerSegmenter implements Segmenter {
@@ -55,8 +58,8 @@ export class WorkerSegmenter implements Segmenter {
     return this.#call("openScan", [name, bytes, options], [bytes]);
   }
 
-  openModel(source: ModelSource): Promise<ModelInfo> {
-    return this.#call("openModel", [source]);
+  openModel(source: ModelSource, { signal, onDownload }: OpenModelOptions = {}): Promise<ModelInfo> {
+    return this.#cancellable(signal, () => this.#call("openModel", [source], [], { onDownload }));
   }
 
   cpuOffer(options: Pick<SegmentOptions, "conform"> = {}): Promise<CpuOffer> {
@@ -65,12 +68,7 @@ export class WorkerSegmenter implements Segmenter {
 
   segment(options: SegmentOptions = {}): Promise<SegmentResult> {
     const { signal, onProgress, onNotice, ...plain } = options;
-    if (signal?.aborted) return Promise.reject(new GyrusError("cancelled", "cancelled before the start"));
-    const id = this.#next;
-    const cancel = () => this.#post({ id, cancel: true });
-    signal?.addEventListener("abort", cancel);
-    const running = this.#call<SegmentResult>("segment", [plain], [], { onProgress, onNotice });
-    return running.finally(() => signal?.removeEventListener("abort", cancel));
+    return this.#cancellable(signal, () => this.#call("segment", [plain], [], { onProgress, onNotice }));
   }
 
   brain(): Promise<Uint8Array> {
@@ -81,6 +79,15 @@ export class WorkerSegmenter implements Segmenter {
     this.#worker?.terminate();
     this.#worker = null;
     this.#fail(new GyrusError("cancelled", "the segmenter was closed"));
+  }
+
+  // The next call, until the signal says otherwise.
+  #cancellable<T>(signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
+    if (signal?.aborted) return Promise.reject(new GyrusError("cancelled", "cancelled before the start"));
+    const id = this.#next;
+    const cancel = () => this.#post({ id, cancel: true });
+    signal?.addEventListener("abort", cancel);
+    return call().finally(() => signal?.removeEventListener("abort", cancel));
   }
 
   #call<T>(method: Method, args: unknown[], transfer: Transferable[] = [], hooks: Partial<Call> = {}): Promise<T> {
@@ -121,6 +128,7 @@ export class WorkerSegmenter implements Segmenter {
     if (!call) return;
     if ("progress" in answer) return call.onProgress?.(answer.stage, answer.progress);
     if ("notice" in answer) return call.onNotice?.(answer.notice);
+    if ("download" in answer) return call.onDownload?.(answer.download);
     this.#calls.delete(answer.id);
     if ("result" in answer) return call.resolve(answer.result as never);
     const { code, message, hints, failure } = answer.error;

@@ -256,6 +256,17 @@ export type ModelSource =
   | { kind: "url"; url: string; files?: string[] } // a folder with a trailing slash, or a file
   | { kind: "files"; name: string; files: NamedBytes[] };
 
+// How much of a model's weights has come; `total` is null until it is known, and until the end where a host does not tell.
+export interface Download {
+  loaded: number; // bytes
+  total: number | null;
+}
+
+export interface OpenModelOptions {
+  signal?: AbortSignal;
+  onDownload?: (download: Download) => void;
+}
+
 // An entry of a site's models/index.json, {"models": [...]}.
 export interface SiteModel {
   name: string;
@@ -263,6 +274,10 @@ export interface SiteModel {
   licence: string;
   classes: number;
   bytes: number;
+  description?: string; // this and the next three: older lists have none
+  citation?: string;
+  labels?: string[]; // names, without the background
+  parameters?: number;
   path: string; // of its folder, relative to models/: "NAME/"
   files: { name: string; bytes: number }[];
 }
@@ -330,7 +345,7 @@ export interface Segmenter {
   device(): Promise<DeviceReport>;
   // Bytes of a NIfTI or MGH/MGZ file, gzip or not; resolves with what was read and a NIfTI to show.
   openScan(name: string, bytes: ArrayBuffer, options?: { volume?: number }): Promise<OpenScan>;
-  openModel(source: ModelSource): Promise<ModelInfo>;
+  openModel(source: ModelSource, options?: OpenModelOptions): Promise<ModelInfo>;
   cpuOffer(options?: Pick<SegmentOptions, "conform">): Promise<CpuOffer>;
   segment(options?: SegmentOptions): Promise<SegmentResult>;
   // The scan with everything outside the labels set to zero, as the command line's brain output: a NIfTI file.

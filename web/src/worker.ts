@@ -30,7 +30,8 @@ function perform(id: number, method: string, args: unknown[], signal: AbortSigna
     case "device": return pipeline().device();
     case "openScan": return pipeline().openScan(args[0] as string, args[1] as ArrayBuffer, (args[2] as { volume?: number }).volume)
       .then(ahead);
-    case "openModel": return pipeline().openModel(args[0] as ModelSource);
+    case "openModel":
+      return pipeline().openModel(args[0] as ModelSource, { signal, onDownload: (download) => post({ id, download }) });
     case "cpuOffer": return pipeline().cpuOffer((args[0] as SegmentOptions).conform ?? true);
     case "brain": return pipeline().brain();
     case "segment":

@@ -31,6 +31,7 @@ export const missing = !existsSync(join(SITE, "index.html")) ? `${SITE} is not b
 export class Site {
   readonly asked: { method: string; path: string; bytes: number }[] = [];
   #server: Server;
+  #held: { name: string; released: Promise<void> } | null = null;
 
   private constructor(server: Server) {
     this.#server = server;
@@ -51,10 +52,22 @@ export class Site {
       const list = () => Object.entries(models).map(([key, folder]) => listed(key, folder));
       if (at === "") return response.end(JSON.stringify({ models: list() }));
       if (!existsSync(at) || !statSync(at).isFile()) return response.writeHead(404).end();
-      return createReadStream(at).pipe(response);
+      const { size } = statSync(at);
+      response.setHeader("Content-Length", size);
+      if (file === "" || site.#held?.name !== file) return createReadStream(at).pipe(response);
+      response.write(readFileSync(at).subarray(0, size >> 1));
+      return void site.#held.released.then(() => response.end(readFileSync(at).subarray(size >> 1)));
     });
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     return site;
+  }
+
+  /** Models' files of this name come to their half, and on when the function is called. */
+  hold(name: string): () => void {
+    let release = () => {};
+    const released = new Promise<void>((done) => (release = done));
+    this.#held = { name, released };
+    return () => ((this.#held = null), release());
   }
 
   get url(): string {
@@ -73,7 +86,7 @@ function listed(name: string, folder: string) {
     .filter((file) => /\.(json|pth|bin|safetensors)$/.test(file))
     .map((file) => ({ name: file, bytes: statSync(join(folder, file)).size }));
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  return { name, title: name, licence: "", classes: 3, bytes, path: `${name}/`, files };
+  return { name, title: name, licence: "", classes: 3, labels: ["one", "two"], parameters: 100, bytes, path: `${name}/`, files };
 }
 
 interface BrowserOptions {
@@ -115,14 +128,14 @@ export async function openPage(context: BrowserContext, url: string) {
 }
 
 /** Drops a file on the viewer, as a person would. Large ones go through a handle, not through the protocol. */
-export async function drop(page: Page, name: string, bytes: Uint8Array): Promise<void> {
+export async function drop(page: Page, name: string, bytes: Uint8Array, where = "#stage"): Promise<void> {
   const text = Buffer.from(bytes).toString("base64");
-  await page.evaluate(async ({ name, text }) => {
+  await page.evaluate(async ({ name, text, where }) => {
     const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
     const transfer = new DataTransfer();
     transfer.items.add(new File([bytes], name));
-    document.querySelector("#stage")!.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true }));
-  }, { name, text });
+    document.querySelector(where)!.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true }));
+  }, { name, text, where });
 }
 
 /** A NIfTI-1 file of bytes, x fastest, 1 mm, around the origin; `frames` above 1 makes it 4-D. */

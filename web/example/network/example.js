@@ -2,11 +2,7 @@
 // loadPlan, requestDevice and PlanExecutor are all that a page of your own needs (README.md).
 
 import { GyrusError, PlanExecutor, loadPlan, peakBytes, requestDevice } from "./gyrus.js";
-
-const byId = (id) => document.getElementById(id);
-const fail = (message) => {
-  throw new GyrusError("invalid-input", message);
-};
+import { attempts, byId, fail, say } from "./page.js";
 
 // ---- tensors ----
 
@@ -106,27 +102,7 @@ function showOutputs(outputs) {
   byId("outputs").hidden = false;
 }
 
-function say(status, error = "") {
-  byId("status").textContent = status;
-  byId("error").textContent = error;
-}
-
-async function attempt(doing, work) {
-  const busy = (yes) => {
-    byId("run").disabled = yes || !executor;
-    byId("stop").hidden = !yes || !executor;
-  };
-  say(doing);
-  busy(true);
-  try {
-    await work();
-  } catch (error) {
-    say("", error.message ?? String(error));
-    if (!(error instanceof GyrusError)) console.error(error);
-  } finally {
-    busy(false);
-  }
-}
+const attempt = attempts(["run"], () => executor);
 
 byId("run").addEventListener("click", () => attempt("Running…", async () => {
   const given = {};
