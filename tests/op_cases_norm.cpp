@@ -156,9 +156,28 @@ void add_row_softmaxes(std::vector<OpCase>& cases) {
   }));
 }
 
+void add_sums(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& name, const Shape& shape, bool large = false) {
+    OpCase base;
+    base.name = (large ? "large_norm_sums_" : "norm_sums_") + name;
+    base.op = "norm_sums";
+    base.large = large;
+    cases.push_back(make_case(base, [=](CaseBuilder& b) {
+      const ValueId x = b.input(shape), g = b.input(shape);
+      b.output(b.add("norm_sums", {x, g, stats_of(b, x)}));
+    }));
+  };
+  add("1d", {2, 3, 40});
+  add("2d", {1, 5, 9, 13});
+  add("3d_batch2", {2, 9, 7, 6, 11});
+  add("one_channel", {2, 1, 5, 6, 7});
+  add("3d", {1, 6, 41, 54, 52}, true);
+}
+
 }  // namespace
 
 void add_norm_cases(std::vector<OpCase>& cases) {
+  add_sums(cases);
   add_row_norms(cases);
   add_row_softmaxes(cases);
   add_stats(cases);

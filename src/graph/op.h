@@ -27,7 +27,7 @@ enum class LayoutRule : uint8_t {
   Follows,      // packed where an operand of the result's shape is
   Packed,       // reads its first operand packed, gives its first result packed
   Maps,         // the same, but a first operand of one channel stays plain
-  ReadsMaps,    // reads all operands packed, but one channel stays plain; gives plain results
+  ReadsMaps,    // reads its first two operands packed, but one channel stays plain; gives plain results
   ReadsPacked,  // reads its first operand packed, gives plain results
   Repacks,      // goes from one layout to the other
 };

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/building.h"
 #include "ops/common.h"
 #include "ops/fused.h"
-#include "ops/building.h"
 
 namespace gyrus {
 namespace {
@@ -151,26 +151,91 @@ std::vector<ValueId> decompose_norm(Graph& graph, const Node& node) {
   return {shape.size() == 2 ? graph.add("reshape", {y}, {{"shape", shape}}, node.label) : y};
 }
 
-// As that of a layer norm (ops/rows.cpp), over the channels of a group and all voxels.
-std::vector<Value> gradient_norm(const Backward& back) {
-  const Value x = back.inputs[0], g = back.gradients[0];
+// Σ g and Σ g (x - mean) of each channel
+
+std::vector<TensorType> infer_sums(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 3, 3, {});
+  const Shape& x = inputs[0].shape;
+  expect_rank(node, x, 3);
+  expect_float(node, inputs[0], "input");
+  expect_float(node, inputs[1], "gradient");
+  if (inputs[1].shape != x || inputs[2].shape != Shape{x[0], x[1], 2} || inputs[2].dtype != DType::F32)
+    fail(ErrorCode::InvalidGraph, node.op, "gradient is ", to_string(inputs[1].shape), " and statistics ",
+         to_string(inputs[2].shape), " but input is ", to_string(x));
+  return {{DType::F32, {x[0], x[1], 2}, Layout::Plain}};
+}
+
+void reference_sums(const Node&, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  const RefTensor &x = *inputs[0], &g = *inputs[1], &stats = *inputs[2];
+  const int64_t voxels = voxels_of(x.shape);
+  for (size_t i = 0; i < x.data.size(); ++i) {
+    const size_t c = i / static_cast<size_t>(voxels);
+    outputs[0].data[2 * c] += g.data[i];
+    outputs[0].data[2 * c + 1] += g.data[i] * (x.data[i] - stats.data[2 * c]);
+  }
+}
+
+// Gradients. Both norms decompose into statistics and their application, of which these are.
+
+// Part k of the last axis of [N,C,2], in this shape.
+Value statistic(Value stats, int64_t k, const Shape& shape) { return reshape(slice_of(stats, 2, k, k + 1), shape); }
+
+// With mean m and variance v of a group of channels, y = (x - m) / sqrt(v + eps) gamma + beta.
+std::vector<Value> gradient_apply(const Backward& back) {
+  const Value x = back.inputs[0], stats = back.inputs[1], g = back.gradients[0];
   const Shape shape = x.shape();
   const NormAttrs attrs = norm_attrs(back.node, shape[1]);
-  const Shape grouped = {shape[0], attrs.groups, shape[1] / attrs.groups, voxels_of(shape)};
-  const Reduce over{{2, 3}, true};
-  const Value centre = reshape(x, grouped) - reduce_mean(reshape(x, grouped), over);
-  const Value scale = rsqrt(gyrus::affine(reduce_mean(square(centre), over), 1, attrs.eps));
-  const Value h = centre * scale, upstream = reshape(g, grouped);
-  const bool affine = back.inputs.size() > 2;
+  const int64_t size = shape[1] / attrs.groups;
+  const Shape grouped = {shape[0], attrs.groups, size};
+  const Reduce over{{2}, true};
+  const Value mean = statistic(stats, 0, grouped), variance = statistic(stats, 1, grouped);
+  const auto of_group = [&](Value v) { return size == 1 ? v : reduce_mean(v, over); };
+  const Value shift = size == 1 ? Value{} : mean - of_group(mean);
+  const Value spread = size == 1 ? variance : of_group(variance + square(shift));
+  const Value scale = rsqrt(gyrus::affine(spread, 1, attrs.eps));
+  const Value sums = gyrus::apply("norm_sums", {x, g, stats});
+  const Value first = statistic(sums, 0, grouped);  // Σ g
+  Value second = statistic(sums, 1, grouped);       // Σ g (x - m)
+  if (shift) second = second + shift * first;
+  const bool affine = back.inputs.size() > 2 && back.inputs[2];
+  const Value gamma = affine ? reshape(back.inputs[2], {1, attrs.groups, size}) : Value{};
+  const auto weighted = [&](Value v) { return gamma ? v * gamma : v; };
   std::vector<Value> gradients(back.inputs.size());
   if (back.wanted[0]) {
-    const Value k = affine ? upstream * reshape(back.inputs[1], {1, grouped[1], grouped[2], 1}) : upstream;
-    gradients[0] = reshape((k - reduce_mean(k, over) - h * reduce_mean(k * h, over)) * scale, shape);
+    Shape line(shape.size(), 1);
+    line[0] = shape[0];
+    line[1] = shape[1];
+    const Value factor = gamma ? scale * gamma : expand(scale, grouped);
+    gradients[0] = g * reshape(factor, line);
   }
-  const auto channels = [&](Value summed) { return reshape(reduce_sum(summed, {{0, 3}, false}), {shape[1]}); };
-  if (affine && back.wanted[1]) gradients[1] = channels(upstream * h);
-  if (affine && back.wanted[2]) gradients[2] = channels(upstream);
+  if (back.wanted[1]) {
+    const Value of_mean = -(scale * of_group(weighted(first)));
+    const Value of_variance = gyrus::affine(scale * square(scale) * of_group(weighted(second)), -0.5, 0);
+    Value means = expand(of_mean, grouped);
+    if (shift) means = means + gyrus::affine(of_variance * shift, 2, 0);
+    const Shape column = {shape[0], shape[1], 1};
+    gradients[1] = concat({reshape(means, column), reshape(expand(of_variance, grouped), column)}, 2);
+  }
+  const auto channels = [&](Value v) {
+    const Value one = reshape(v, {shape[0], shape[1]});
+    return shape[0] == 1 ? reshape(one, {shape[1]}) : reduce_sum(one, {{0}, false});
+  };
+  if (affine && back.wanted[2]) gradients[2] = channels(scale * second);
+  if (affine && back.wanted[3]) gradients[3] = channels(first);
   return gradients;
+}
+
+std::vector<Value> gradient_stats(const Backward& back) {
+  const Value x = back.inputs[0];
+  const Shape shape = x.shape();
+  Shape line(shape.size(), 1);
+  line[0] = shape[0];
+  line[1] = shape[1];
+  const double share = 1 / static_cast<double>(voxels_of(shape));
+  const Value mean = statistic(back.outputs[0], 0, line);
+  const Value of_mean = gyrus::affine(statistic(back.gradients[0], 0, line), share, 0);
+  const Value of_variance = gyrus::affine(statistic(back.gradients[0], 1, line), 2 * share, 0);
+  return {(x - mean) * of_variance + of_mean};
 }
 
 }  // namespace
@@ -206,6 +271,7 @@ const OpDef kNormStats = {
     .reference = reference_stats,
     .layout = LayoutRule::ReadsPacked,
     .gives_statistics = true,
+    .gradient = gradient_stats,
     .flops = stats_flops,
 };
 
@@ -217,14 +283,22 @@ const OpDef kNormApply = {
     .own_inputs = 4,
     .layout = LayoutRule::Packed,
     .in_place = InPlace::First,
+    .gradient = gradient_apply,
     .flops = apply_flops,
+};
+
+const OpDef kNormSums = {
+    .name = "norm_sums",
+    .infer = infer_sums,
+    .reference = reference_sums,
+    .layout = LayoutRule::ReadsMaps,
+    .flops = stats_flops,
 };
 
 const OpDef kGroupNorm = {
     .name = "group_norm",
     .infer = infer_group_norm,
     .reference = reference_norm,
-    .gradient = gradient_norm,
     .decompose = decompose_norm,
     .flops = norm_flops,
 };
@@ -233,7 +307,6 @@ const OpDef kInstanceNorm = {
     .name = "instance_norm",
     .infer = infer_instance_norm,
     .reference = reference_norm,
-    .gradient = gradient_norm,
     .decompose = decompose_norm,
     .flops = norm_flops,
 };

@@ -11,6 +11,9 @@ extern const OpDef kNormStats;
 // x [N,C,sp…], stats [N,C,2], gamma [C] and beta [C] or neither → (x - mean) / sqrt(var + eps) * gamma + beta with the
 // mean and variance of the channel's group. May carry a body.
 extern const OpDef kNormApply;
+// x [N,C,sp…], g of its shape, stats [N,C,2] → f32 [N,C,2]: Σ g and Σ g (x - mean) over the voxels of each channel,
+// which gradients of norms are made of.
+extern const OpDef kNormSums;
 extern const OpDef kGroupNorm;     // x [N,C,…], gamma and beta or neither; groups, eps = 1e-5
 extern const OpDef kInstanceNorm;  // the same with every channel a group
 

@@ -37,7 +37,7 @@ const std::vector<const OpDef*>& all_ops() {
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,   &kConvWeights,
+        &kStrided,   &kConvTranspose,   &kConvWeights, &kNormSums,
     };
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

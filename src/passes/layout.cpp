@@ -41,9 +41,7 @@ class LayoutPass {
   }
 
   // One channel is the same in both layouts, and plain does not store three lanes of zeros.
-  ValueId as_map(ValueId id) {
-    return graph().type(id).shape[1] > 1 ? as(id, Layout::Packed) : single(id);
-  }
+  ValueId as_map(ValueId id) { return graph().type(id).shape[1] > 1 ? as(id, Layout::Packed) : single(id); }
 
   void emit(const Node& node, std::vector<ValueId> inputs, Layout layout) {
     Node copy = node;
@@ -79,7 +77,8 @@ class LayoutPass {
         inputs[0] = as_map(inputs[0]);
         return emit_packed(node, inputs, def.own_inputs);
       case LayoutRule::ReadsMaps:
-        for (ValueId& id : inputs) id = as_map(id);
+        for (size_t i = 0; i < inputs.size(); ++i)
+          inputs[i] = i < 2 ? as_map(inputs[i]) : single(as(inputs[i], Layout::Plain));
         return emit(node, inputs, Layout::Plain);
       case LayoutRule::ReadsPacked: inputs[0] = as(inputs[0], Layout::Packed); return emit(node, inputs, Layout::Plain);
       case LayoutRule::Repacks:  // layouts are decided here and nowhere else
@@ -123,11 +122,12 @@ class LayoutPass {
     emit(node, inputs, Layout::Plain);
   }
 
-  // Same shape as the result, one value per channel ([1,C,1,…] after alignment), or a scalar.
+  // Same shape as the result, one value per channel, of all images or of each ([1,C,1,…], [N,C,1,…]), or a scalar.
   bool is_packable_operand(ValueId id, const Shape& result) {
     const Shape& shape = graph().type(id).shape;
     if (shape == result || element_count(shape) == 1) return true;
-    if (shape.size() != result.size() || shape[1] != result[1] || shape[0] != 1) return false;
+    if (shape.size() != result.size() || shape[1] != result[1] || (shape[0] != 1 && shape[0] != result[0]))
+      return false;
     return std::all_of(shape.begin() + 2, shape.end(), [](int64_t extent) { return extent == 1; });
   }
 

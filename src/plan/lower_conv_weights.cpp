@@ -8,7 +8,7 @@ namespace gyrus {
 namespace {
 
 constexpr uint32_t kLanes = 128;
-constexpr uint64_t kMostLanes = 1 << 18;        // in all: enough for a large device
+constexpr uint64_t kMostLanes = 1 << 18;         // in all: enough for a large device
 constexpr uint64_t kMostSumBytes = 64ull << 20;  // of the sums of all chunks
 
 // The last three axes of a map; missing ones stand for 1. The slowest axis is the one that planes are cut from.
@@ -22,17 +22,6 @@ Axes axes_of(const std::vector<int64_t>& spatial, int64_t fallback) {
   if (spatial.size() > 1) axes.w = spatial.back();
   if (spatial.size() > 2) axes.h = spatial[1];
   return axes;
-}
-
-// One channel may lie plain, with a plane for each of its slabs.
-Storage by_planes(const Storage& storage) {
-  Storage planes = storage;
-  if (planes.lanes == 1) planes.slab_units = planes.plane_units;
-  return planes;
-}
-
-std::string unpacked(const Storage& storage) {
-  return storage.lanes == 1 ? "vec4<f32>(raw, 0.0, 0.0, 0.0)" : unpack_unit(storage, "raw");
 }
 
 class ConvWeights {
@@ -140,7 +129,7 @@ class ConvWeights {
     if (!slides) k.param("stride_x", stride_.w);
     k.constant("block", block_).constant("slots", slots_).constant("taps", kernel_.w);
     k.constant("before", kernel_.w - 1).constant("sums", kernel_.w * 4).flag("slides", slides);
-    k.text("unpack_g", unpacked(g_)).text("unpack_x", unpacked(x_)).shared("stage", wgsl::vec4f, wg_);
+    k.text("unpack_g", unpacked_lanes(g_)).text("unpack_x", unpacked_lanes(x_)).shared("stage", wgsl::vec4f, wg_);
     const double pairs = static_cast<double>(slopes.slabs.size() * of_.h * of_.w) * static_cast<double>(items_.size());
     k.dispatch(static_cast<uint64_t>(blocks * chunks_),
                {32 * pairs * static_cast<double>(kernel_.w),

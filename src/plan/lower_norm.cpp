@@ -103,6 +103,76 @@ void lower_norm_stats(Lowering& lowering, const Node& node) {
   }
 }
 
+namespace {
+
+// Some quads of some slabs that both maps can be read by.
+std::vector<QuadPlanes> cut_both(const Storage& x, const Storage& g, const Interval& slabs, const Limits& limits,
+                                 const std::string& label) {
+  std::vector<QuadPlanes> pieces;
+  for (const QuadPlanes& one : cut_packed(x, slabs, limits, label))
+    for (const QuadPlanes& other : cut_packed(g, one.slabs, limits, label)) {
+      const Interval quads{std::max(one.quads.begin, other.quads.begin), std::min(one.quads.end, other.quads.end)};
+      if (!quads.empty()) pieces.push_back({other.slabs, quads});
+    }
+  return pieces;
+}
+
+}  // namespace
+
+void lower_norm_sums(Lowering& lowering, const Node& node) {
+  const Shape& shape = lowering.graph().type(node.inputs[0]).shape;
+  const Storage x = by_planes(*lowering.storage(node.inputs[0])), g = by_planes(*lowering.storage(node.inputs[1]));
+  const Storage& statistics = *lowering.storage(node.inputs[2]);
+  const StoragePtr out = lowering.make_storage(node.outputs[0], node);
+  const std::string label = label_of(node);
+  const int64_t quads = ceil_div(shape[1], 4);
+  const uint32_t wg = staged_workgroup(lowering, 128, 2 * kVec4Bytes);
+  const uint64_t group_units = wg * kUnitsPerLane;
+  const auto groups_of = [&](const Interval& planes) {
+    return (static_cast<uint64_t>(planes.size()) * x.plane_units + group_units - 1) / group_units;
+  };
+  for (int64_t image = 0; image < shape[0]; ++image) {
+    const std::vector<QuadPlanes> pieces =
+        cut_both(x, g, {image * shape[2], (image + 1) * shape[2]}, lowering.limits(), label);
+    // Every quad has as many parts as there are groups over all pieces that hold it.
+    uint64_t parts = 0;
+    for (const QuadPlanes& piece : pieces)
+      if (piece.quads.begin == 0) parts += groups_of(piece.slabs);
+    const uint64_t bytes = parts * static_cast<uint64_t>(quads) * 2 * kVec4Bytes;
+    const uint32_t buffer = lowering.builder().add_buffer(label + ".sums", bytes);
+    std::vector<uint64_t> done(static_cast<size_t>(quads), 0);
+    for (const QuadPlanes& piece : pieces) {
+      const UnitRange units = packed_range(x, piece.slabs, piece.quads);
+      const uint64_t groups = groups_of(piece.slabs), part = done[static_cast<size_t>(piece.quads.begin)];
+      for (int64_t q = piece.quads.begin; q < piece.quads.end; ++q) done[static_cast<size_t>(q)] += groups;
+      Kernel k(lowering, "norm_sums", label);
+      k.workgroup(wg);
+      k.read("x", x, window(x, units.first, units.count, lowering.limits()));
+      k.read("g", g, window(g, units.first, units.count, lowering.limits()));
+      k.read("statistics", statistics).write("sums", {buffer, 0, bytes}, wgsl::vec4f);
+      k.param("first", units.first).param("first_quad", piece.quads.begin).param("image", image);
+      k.param("channels", shape[1]).param("parts", parts).param("quad_groups", groups);
+      k.param("sums", (static_cast<uint64_t>(piece.quads.begin) * parts + part) * 2);
+      k.param("voxels", static_cast<uint64_t>(piece.slabs.size()) * x.plane_units);
+      k.param("plane_units", x.plane_units).param("slab_units", x.slab_units);
+      k.text("unpack_x", unpacked_lanes(x)).text("unpack_g", unpacked_lanes(g));
+      k.constant("group_units", static_cast<int64_t>(group_units));
+      k.shared("firsts", wgsl::vec4f, wg).shared("seconds", wgsl::vec4f, wg);
+      k.dispatch(groups * static_cast<uint64_t>(piece.quads.size()),
+                 {static_cast<double>(units.count * 16),
+                  static_cast<double>(units.count * (x.unit_bytes() + g.unit_bytes()))});
+    }
+    const Window w = window(*out, static_cast<uint64_t>(image * shape[1] * 2), static_cast<uint64_t>(shape[1] * 2),
+                            lowering.limits());
+    Kernel k(lowering, "norm_sums_finish", label);
+    k.workgroup(staged_workgroup(lowering, 128, 2 * kVec4Bytes));
+    k.read("parts", {buffer, 0, bytes}, wgsl::vec4f).write("output", *out, w);
+    k.param("first", w.first).param("parts", parts).param("channels", shape[1]);
+    k.shared("firsts", wgsl::vec4f, k.workgroup()).shared("seconds", wgsl::vec4f, k.workgroup());
+    k.dispatch(static_cast<uint64_t>(quads), {0, static_cast<double>(bytes)});
+  }
+}
+
 void lower_norm_apply(Lowering& lowering, const Node& node) {
   const TensorType& type = lowering.graph().type(node.inputs[0]);
   PackedMapSpec spec;

@@ -14,7 +14,7 @@ std::string packed_read(const PackedOperand& operand, size_t k, bool in_place) {
   };
   switch (operand.access) {
     case PackedOperand::Access::Same: return unpacked("unit");
-    case PackedOperand::Access::Channel: return unpacked("quad");
+    case PackedOperand::Access::Channel: return unpacked(operand.per_image ? "image * kQuads + quad" : "quad");
     case PackedOperand::Access::Image: {
       std::string text;
       for (uint32_t row = 0; row < operand.rows; ++row)

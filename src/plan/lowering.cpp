@@ -155,6 +155,16 @@ std::string pack_unit(const Storage& s, const std::string& text) {
   return text;
 }
 
+Storage by_planes(const Storage& storage) {
+  Storage planes = storage;
+  if (planes.lanes == 1) planes.slab_units = planes.plane_units;
+  return planes;
+}
+
+std::string unpacked_lanes(const Storage& storage) {
+  return storage.lanes == 1 ? "vec4<f32>(raw, 0.0, 0.0, 0.0)" : unpack_unit(storage, "raw");
+}
+
 BodyText epilogue(const Node& node, const std::string& raw, WgslType type) {
   if (body_operands(node) != 1 || node.results.size() > 1)
     fail(ErrorCode::Unsupported, label_of(node), "carries a body of several operands or results, which no kernel of ",

@@ -80,6 +80,9 @@ Storage scalar_view(const Storage& storage);
 // Expression that turns what array_type() holds into f32 lanes, and back.
 std::string unpack_unit(const Storage& storage, const std::string& text);
 std::string pack_unit(const Storage& storage, const std::string& text);
+// A map of which one channel may lie plain, with a slab for each of its planes, and its unit as four lanes.
+Storage by_planes(const Storage& storage);
+std::string unpacked_lanes(const Storage& storage);
 // The body of a node over its raw result alone; throws Unsupported where it has further operands or several results.
 BodyText epilogue(const Node& node, const std::string& raw, WgslType type);
 // "  let step0 = …;\n  return step0;\n" for the epilogue body of a node over the variable x.
@@ -125,7 +128,8 @@ struct PackedOperand {
   StoragePtr storage;
   std::string name;
   Access access = Access::Same;
-  uint32_t rows = 1;  // Image: vec4 rows for each quad of each image, named name0, name1 …
+  bool per_image = false;  // Channel: each image has its own
+  uint32_t rows = 1;       // Image: vec4 rows for each quad of each image, named name0, name1 …
 };
 
 // out[unit] = result for every quad of a packed result.
@@ -170,6 +174,7 @@ void lower_conv_weights(Lowering& lowering, const Node& node);
 bool suits_conv_weights(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_conv_argmax(Lowering& lowering, const Node& node);
 void lower_norm_stats(Lowering& lowering, const Node& node);
+void lower_norm_sums(Lowering& lowering, const Node& node);
 void lower_norm_apply(Lowering& lowering, const Node& node);
 
 }  // namespace gyrus

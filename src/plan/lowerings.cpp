@@ -59,6 +59,7 @@ const LoweringEntry kLowerings[] = {
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},
     {&kNormApply, lower_norm_apply},
+    {&kNormSums, lower_norm_sums},
 };
 
 const LoweringEntry* find_lowering(const OpDef& def) {

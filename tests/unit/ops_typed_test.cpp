@@ -149,7 +149,7 @@ TEST(TypedOps, AreAllThere) {
   const Graph graph = every_op();
   std::set<std::string_view> made = {"fused",   "conv_argmax",  "norm_stats", "norm_apply", "repack",
                                      "arrange", "scatter_rows", "ranks",      "place",      "rows",
-                                     "strided", "conv_weights"};  // passes' and gradients'
+                                     "strided", "conv_weights", "norm_sums"};  // passes' and gradients'
   for (const Node& node : graph.nodes()) made.insert(node.op);
   for (const OpDef* def : all_ops()) EXPECT_EQ(made.count(def->name), 1u) << def->name;
 }

@@ -1,0 +1,53 @@
+// norm_sums.wgsl: Σ g and Σ g (x - mean) over pieces of a channel map, for norm_sums_finish: rows of two vec4.
+// x and g: some quads of some planes, from unit P.first on; a workgroup reads {{group_units}} voxels of one quad.
+{{head}}
+fn unit_of(quad: u32, i: u32) -> u32 {
+  return P.first + i / P.plane_units * P.slab_units + quad * P.plane_units + i % P.plane_units;
+}
+
+fn x_at(unit: u32) -> vec4<f32> {
+  let raw = x[unit + P.x_shift];
+  return {{unpack_x}};
+}
+
+fn g_at(unit: u32) -> vec4<f32> {
+  let raw = g[unit + P.g_shift];
+  return {{unpack_g}};
+}
+
+// The mean of channel c; there are none beyond the last.
+fn mean_of(c: u32) -> f32 {
+  return statistics[P.statistics_shift + (P.image * P.channels + min(c, P.channels - 1u)) * 2u];
+}
+
+{{main}}
+  let group = group_index(wid, nwg);
+  let quad = group / P.quad_groups;
+  let base = group % P.quad_groups * {{group_units}}u;
+  let end = min(base + {{group_units}}u, P.voxels);
+  let c = (P.first_quad + quad) * 4u;
+  let mean = vec4<f32>(mean_of(c), mean_of(c + 1u), mean_of(c + 2u), mean_of(c + 3u));
+  var first = vec4<f32>(0.0);
+  var second = vec4<f32>(0.0);
+  for (var i = base + lane; i < end; i += {{wg}}u) {
+    let unit = unit_of(quad, i);
+    let slope = g_at(unit);
+    first += slope;
+    second += slope * (x_at(unit) - mean);
+  }
+  firsts[lane] = first;
+  seconds[lane] = second;
+  workgroupBarrier();
+  for (var half = {{wg}}u / 2u; half > 0u; half /= 2u) {
+    if (lane < half) {
+      firsts[lane] += firsts[lane + half];
+      seconds[lane] += seconds[lane + half];
+    }
+    workgroupBarrier();
+  }
+  if (lane == 0u && group < P.groups) {
+    let row = P.sums + (quad * P.parts + group % P.quad_groups) * 2u;
+    sums[row] = firsts[0];
+    sums[row + 1u] = seconds[0];
+  }
+}

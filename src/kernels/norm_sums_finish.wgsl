@@ -1,0 +1,26 @@
+// norm_sums_finish.wgsl: the parts of norm_sums of one quad of channels, added up, as elements of [N,C,2].
+{{head}}
+{{main}}
+  let quad = group_index(wid, nwg);
+  var first = vec4<f32>(0.0);
+  var second = vec4<f32>(0.0);
+  for (var part = lane; part < select(0u, P.parts, quad < P.groups); part += {{wg}}u) {
+    first += parts[(quad * P.parts + part) * 2u];
+    second += parts[(quad * P.parts + part) * 2u + 1u];
+  }
+  firsts[lane] = first;
+  seconds[lane] = second;
+  workgroupBarrier();
+  for (var half = {{wg}}u / 2u; half > 0u; half /= 2u) {
+    if (lane < half) {
+      firsts[lane] += firsts[lane + half];
+      seconds[lane] += seconds[lane + half];
+    }
+    workgroupBarrier();
+  }
+  let c = quad * 4u + lane;
+  if (lane < 4u && c < P.channels && quad < P.groups) {
+    output[P.output_shift + P.first + c * 2u] = firsts[0][lane];
+    output[P.output_shift + P.first + c * 2u + 1u] = seconds[0][lane];
+  }
+}
