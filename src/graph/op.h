@@ -20,6 +20,7 @@ struct RefTensor {
 
 struct Elementwise;
 struct IndexMap;
+class Rewriter;
 
 // In which layouts an op works.
 enum class LayoutRule : uint8_t {
@@ -107,6 +108,9 @@ struct OpDef {
   // Rewrites a node into simpler ones inside `graph`; returns the values that replace its outputs. An op that has a
   // kernel as well is put together again by a later pass where that kernel fits.
   std::vector<ValueId> (*decompose)(Graph& graph, const Node& node) = nullptr;
+  // Where nodes that end with `last` of the old graph do what this op does: adds it to the new graph and gives the
+  // value that stands for the result of `last`, else kNoValue. For ops that models often bring in parts.
+  ValueId (*from_parts)(Rewriter& rewrite, const Node& last) = nullptr;
   bool has_kernel = false;  // the planner decides which nodes it takes; others are decomposed there
 
   // Floating-point operations of the node (a multiply-add counts two).

@@ -1,5 +1,6 @@
 #include "ops/matmul.h"
 
+#include "graph/rewriter.h"
 #include "ops/common.h"
 #include "ops/fused.h"
 #include "ops/building.h"
@@ -51,6 +52,28 @@ void reference(const Node& node, const std::vector<const RefTensor*>& inputs, st
       }
   });
   outputs = reference_behind(node, std::move(raw), inputs);
+}
+
+// A product and the sum with a bias behind it.
+ValueId from_parts(Rewriter& rewrite, const Node& last) {
+  if (last.op != "add") return kNoValue;
+  const Graph& graph = rewrite.old();
+  for (size_t i = 0; i < 2; ++i) {
+    const ValueId product = last.inputs[i], bias = last.inputs[1 - i];
+    const Node* maker = rewrite.uses(product) == 1 ? rewrite.old_maker(product) : nullptr;
+    if (!maker || maker->op != "matmul" || maker->inputs.size() != 2 || !maker->body.empty()) continue;
+    const TensorType &type = graph.type(product), &given = graph.type(bias);
+    const int64_t n = type.shape.back();
+    if (graph.type(last.outputs[0]) != type || given.dtype != type.dtype || given.shape.empty() ||
+        given.shape.back() != n || element_count(given.shape) != n)
+      continue;
+    Node joined = rewrite.mapped(*maker);
+    ValueId row = rewrite(bias);
+    if (given.shape.size() > 1) row = rewrite.graph().add("reshape", {row}, {{"shape", Shape{n}}}, last.label);
+    joined.inputs.push_back(row);
+    return rewrite.graph().add_node(std::move(joined)).front();
+  }
+  return kNoValue;
 }
 
 double flops(const Node& node, const std::vector<TensorType>& inputs, const std::vector<TensorType>& outputs) {
@@ -113,6 +136,7 @@ const OpDef kMatmul = {
     .reads_further = true,
     .transposes = {"transpose_a", "transpose_b"},
     .gradient = gradient,
+    .from_parts = from_parts,
     .flops = flops,
 };
 

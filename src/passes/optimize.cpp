@@ -10,6 +10,7 @@ Graph optimize(const Graph& graph, Precision precision,
     current = std::move(next);
     if (observer) observer(name, current);
   };
+  step("find_composites", find_composites(current));
   step("decompose", decompose(current));
   step("fold_constants", fold_constants(current));
   step("narrow_integers", narrow_integers(current));

@@ -12,6 +12,8 @@
 
 namespace gyrus {
 
+// Makes one op of parts that models bring in its place (attention).
+Graph find_composites(const Graph& graph);
 // Replaces ops that decompose (group_norm, batch_norm, softmax …) by simpler ones.
 Graph decompose(const Graph& graph);
 // Computes nodes whose inputs are all constant, and turns constants that an op would read transposed.
