@@ -162,6 +162,18 @@ void add_transformer(std::vector<OpCase>& cases) {
   add_attention(cases, "bias", false, {2, 3});
   add_attention(cases, "mask", true, {2, 3});
   add_attention(cases, "heads", false, {5});
+  // Queries, keys and values of one x, with biases behind the products.
+  cases.push_back(make_case({"chain_queries_keys_values", "attention", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({2, 7, 24});
+    std::vector<ValueId> heads;
+    for (int i = 0; i < 3; ++i) {
+      const ValueId product = b.add("matmul", {x, b.weight({24, 16})});
+      const ValueId biased = i == 1 ? product : b.add("add", {product, b.constant({16})});
+      const ValueId apart = b.add("reshape", {biased}, {{"shape", Ints{2, 7, 2, 8}}});
+      heads.push_back(b.add("transpose", {apart}, {{"perm", Ints{0, 2, 1, 3}}}));
+    }
+    b.output(b.add("attention", heads));
+  }));
 }
 
 }  // namespace

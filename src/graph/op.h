@@ -96,6 +96,9 @@ struct OpDef {
                                      const std::vector<double>& shift, const std::string& name) = nullptr;
   // The node that gives the largest channel instead of all of them.
   std::optional<Node> (*with_argmax)(const Graph& graph, const Node& node, DType dtype) = nullptr;
+  // One node in the place of several of this op with the same first operand: its result holds theirs one after another
+  // along the last axis. Nodes and new constants are of `graph`.
+  std::optional<Node> (*with_others)(Graph& graph, const std::vector<Node>& nodes) = nullptr;
   // What is picked, of an op that gives the position of the largest element.
   std::optional<Pick> (*picks_largest)(const Node& node, const Shape& input) = nullptr;
   // The axis along which elements stay in their order, so that the largest need not be looked for in the result.

@@ -14,6 +14,7 @@ Graph optimize(const Graph& graph, Precision precision,
   step("decompose", decompose(current));
   step("fold_constants", fold_constants(current));
   step("narrow_integers", narrow_integers(current));
+  step("join_products", join_products(current));
   step("join_movement", join_movement(current));
   step("fold_scale", fold_scale(current));
   step("gather_statistics", gather_statistics(current));

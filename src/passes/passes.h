@@ -24,6 +24,8 @@ Graph narrow_integers(const Graph& graph);
 bool is_wide(DType dtype);  // has no place on devices as it is
 Tensor narrow(const Tensor& tensor, const std::string& name, ErrorCode code);
 Tensor widen(const Tensor& tensor, DType dtype);
+// Makes one product of several of the same value with constants, whose results are moved anyway (q, k, v).
+Graph join_products(const Graph& graph);
 // Makes one op of several in a row that move elements, where strides can say what they do together.
 Graph join_movement(const Graph& graph);
 // Folds per-channel constant scale and shift behind a convolution into its weights and bias.
