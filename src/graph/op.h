@@ -99,6 +99,8 @@ struct OpDef {
   // One node in the place of several of this op with the same first operand: its result holds theirs one after another
   // along the last axis. Nodes and new constants are of `graph`.
   std::optional<Node> (*with_others)(Graph& graph, const std::vector<Node>& nodes) = nullptr;
+  // The node over the sum of two values of its first operand's type, which it gives as a second result.
+  std::optional<Node> (*with_residual)(const Node& node, ValueId x, ValueId residual) = nullptr;
   // What is picked, of an op that gives the position of the largest element.
   std::optional<Pick> (*picks_largest)(const Node& node, const Shape& input) = nullptr;
   // The axis along which elements stay in their order, so that the largest need not be looked for in the result.

@@ -37,6 +37,8 @@ Graph fuse_argmax(const Graph& graph);
 // Moves elementwise ops into the body of the convolution, norm or matmul that they follow: those of one operand, and
 // where its kernel reads further ones, such as a residual, those of more.
 Graph fuse_epilogues(const Graph& graph);
+// Lets a norm over rows add the two values itself whose sum it reads, and hand the sum on.
+Graph fuse_residual(const Graph& graph);
 // Joins chains of elementwise ops into one node each.
 Graph fuse_elementwise(const Graph& graph);
 // Gives every value its layout and inserts repack nodes where layouts meet.

@@ -161,6 +161,7 @@ void lower_reduce_prod(Lowering& lowering, const Node& node);
 void lower_attention(Lowering& lowering, const Node& node);
 bool suits_attention(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_rows(Lowering& lowering, const Node& node);
+bool suits_rows(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_ranks(Lowering& lowering, const Node& node);
 void lower_place(Lowering& lowering, const Node& node);
 void lower_scatter_rows(Lowering& lowering, const Node& node);

@@ -52,7 +52,7 @@ const LoweringEntry kLowerings[] = {
     {&kUpdateSlice, lower_update_slice},
     {&kScatterRows, lower_scatter_rows},
     {&kRanks, lower_ranks},
-    {&kRows, lower_rows},
+    {&kRows, lower_rows, nullptr, suits_rows},
     {&kPlace, lower_place},
     {&kConv, lower_conv, order_conv},
     {&kConvWeights, lower_conv_weights, nullptr, suits_conv_weights},
