@@ -148,6 +148,7 @@ using Lower = void (*)(Lowering& lowering, const Node& node);
 void lower_alias(Lowering& lowering, const Node& node);
 void lower_arrange(Lowering& lowering, const Node& node);
 void lower_elementwise(Lowering& lowering, const Node& node);
+bool suits_elementwise(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_mapped(Lowering& lowering, const Node& node);
 void lower_gather(Lowering& lowering, const Node& node);
 void lower_update_slice(Lowering& lowering, const Node& node);

@@ -47,6 +47,7 @@ const LoweringEntry kLowerings[] = {
     {&kArgmax, lower_argmax},
     {&kArrange, lower_arrange},
     {&kAttention, lower_attention, nullptr, suits_attention},
+    {&kFused, lower_elementwise, nullptr, suits_elementwise},
     {&kMatmul, lower_matmul},
     {&kGather, lower_gather},
     {&kUpdateSlice, lower_update_slice},
