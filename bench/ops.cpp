@@ -188,8 +188,9 @@ void add_attention(std::vector<Case>& cases, int64_t heads, int64_t length, int6
                      }});
 }
 
-// An encoder of `layers` blocks, normalised first, with heads of 64.
-Graph encoder(int64_t layers, int64_t tokens, int64_t width) {
+// An encoder of `layers` blocks, normalised first, with heads of 64. `apart`: queries, keys and values are three
+// products, which a pass makes one.
+Graph encoder(int64_t layers, int64_t tokens, int64_t width, bool apart) {
   Graph graph;
   const int64_t heads = width / 64;
   const auto linear_of = [&](Value x, int64_t out, const std::string& name) {
@@ -201,7 +202,11 @@ Graph encoder(int64_t layers, int64_t tokens, int64_t width) {
   Value x = graph.input("x", DType::F32, {1, tokens, width});
   for (int64_t i = 0; i < layers; ++i) {
     const std::string name = cat("layer", i);
-    const std::vector<Value> qkv = split(linear_of(layer_norm(x), 3 * width, name + ".qkv"), {width, width, width}, -1);
+    const Value normed = layer_norm(x);
+    std::vector<Value> qkv;
+    for (const char* part : {".q", ".k", ".v"})
+      if (apart) qkv.push_back(linear_of(normed, width, name + part));
+    if (!apart) qkv = split(linear_of(normed, 3 * width, name + ".qkv"), {width, width, width}, -1);
     const Value seen = attention(split_heads(qkv[0]), split_heads(qkv[1]), split_heads(qkv[2]));
     const Value together = reshape(transpose(seen, {0, 2, 1, 3}), {1, tokens, width});
     x = x + linear_of(together, width, name + ".out");
@@ -234,8 +239,9 @@ int main(int argc, char** argv) try {
   add_rows(cases, software ? 256 : 8192, software ? 512 : 4096);
   add_attention(cases, software ? 2 : 16, software ? 256 : 4096, 64);
   const int64_t tokens = software ? 32 : 512, width = software ? 128 : 768;
-  cases.push_back(
-      {"encoder", cat("12 layers, ", tokens, " x ", width), [=] { return encoder(12, tokens, width); }, true});
+  for (const bool apart : {false, true})
+    cases.push_back({apart ? "encoder q, k, v" : "encoder", cat("12 layers, ", tokens, " x ", width),
+                     [=] { return encoder(12, tokens, width, apart); }, true});
   WarmUp warm_up(device);
   Executor fma(device, fma_plan(software));
   Executor copy(device, copy_plan(software));

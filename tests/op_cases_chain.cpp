@@ -105,7 +105,21 @@ void add_corners(std::vector<OpCase>& cases) {
   }));
 }
 
+// More operands than small targets have bindings; some are broadcast.
+ValueId with_many(CaseBuilder& b, ValueId y, const std::vector<Shape>& shapes) {
+  for (const Shape& shape : shapes) y = b.add("tanh", {b.add("sub", {b.input(shape), y})});
+  return y;
+}
+
 void add_plain(std::vector<OpCase>& cases) {
+  cases.push_back(make_case({"chain_many_operands", "tanh", {}}, [](CaseBuilder& b) {
+    const Shape whole = {3, 7, 11};
+    b.output(with_many(b, b.input(whole), {whole, {7, 1}, whole, {}, whole, {11}, whole}));
+  }));
+  cases.push_back(make_case({"chain_many_operands_packed", "tanh", {}}, [](CaseBuilder& b) {
+    const Shape whole = {1, 6, 4, 5, 3};
+    b.output(with_many(b, conv3(b, b.input({1, 2, 4, 5, 3}), 6), {whole, {1, 6, 1, 1, 1}, whole, {}, whole}));
+  }));
   cases.push_back(make_case({"chain_elementwise", "div", {}}, [](CaseBuilder& b) {
     const ValueId x = b.input({2, 7, 33}), y = b.input({7, 1});
     ValueId z = b.add("mul", {b.add("tanh", {x}), b.add("exp", {y})});
@@ -131,6 +145,51 @@ void add_plain(std::vector<OpCase>& cases) {
   }));
 }
 
+// Attention by parts. A mask of the lowest number, added or chosen, hides the first row's keys and some others.
+void add_attention(std::vector<OpCase>& cases, const std::string& name, bool chosen, const Shape& batch) {
+  cases.push_back(make_case({"chain_attention_" + name, "matmul", {}}, [=](CaseBuilder& b) {
+    const auto matrices = [&](int64_t rows, int64_t columns) {
+      Shape shape = batch;
+      shape.insert(shape.end(), {rows, columns});
+      return shape;
+    };
+    constexpr int64_t kQueries = 9, kKeys = 21;
+    constexpr double kLowest = -3.4028234663852886e38;
+    Tensor seen(DType::Bool, {kQueries, kKeys}), added(DType::F32, {kQueries, kKeys}), lowest(DType::F32, {});
+    for (int64_t i = 0; i < seen.size(); ++i) {
+      const bool on = i >= kKeys && i % 3 != 0;
+      set(seen, i, on);
+      set(added, i, on ? 0 : kLowest);
+    }
+    set(lowest, 0, kLowest);
+    const ValueId product =
+        b.add("matmul", {b.input(matrices(kQueries, 8)), b.input(matrices(kKeys, 8))}, {{"transpose_b", int64_t{1}}});
+    const ValueId scores = b.add("affine", {product}, {{"scale", 0.4}});
+    const ValueId masked = chosen ? b.add("where", {b.graph.add_constant("seen", std::move(seen)), scores,
+                                                    b.graph.add_constant("lowest", std::move(lowest))})
+                                  : b.add("add", {b.graph.add_constant("added", std::move(added)), scores});
+    b.output(b.add("matmul", {b.add("softmax", {masked}, {{"axis", int64_t{-1}}}), b.input(matrices(kKeys, 12))}));
+  }));
+}
+
+void add_transformer(std::vector<OpCase>& cases) {
+  add_attention(cases, "bias", false, {2, 3});
+  add_attention(cases, "mask", true, {2, 3});
+  add_attention(cases, "heads", false, {5});
+  // Queries, keys and values of one x, with biases behind the products.
+  cases.push_back(make_case({"chain_queries_keys_values", "attention", {}}, [](CaseBuilder& b) {
+    const ValueId x = b.input({2, 7, 24});
+    std::vector<ValueId> heads;
+    for (int i = 0; i < 3; ++i) {
+      const ValueId product = b.add("matmul", {x, b.weight({24, 16})});
+      const ValueId biased = i == 1 ? product : b.add("add", {product, b.constant({16})});
+      const ValueId apart = b.add("reshape", {biased}, {{"shape", Ints{2, 7, 2, 8}}});
+      heads.push_back(b.add("transpose", {apart}, {{"perm", Ints{0, 2, 1, 3}}}));
+    }
+    b.output(b.add("attention", heads));
+  }));
+}
+
 }  // namespace
 
 void add_chain_cases(std::vector<OpCase>& cases) {
@@ -138,6 +197,7 @@ void add_chain_cases(std::vector<OpCase>& cases) {
   add_branches(cases);
   add_corners(cases);
   add_plain(cases);
+  add_transformer(cases);
 }
 
 }  // namespace gyrus::test

@@ -142,6 +142,9 @@ void add_attentions(std::vector<OpCase>& cases) {
   add_attention(
       cases,
       {"mask_bias", {1, 2, 70, 8}, {1, 2, 75, 8}, {1, 2, 75, 8}, {{"causal", int64_t{1}}}, {70, 75}, {1, 2, 70, 75}});
+  // Every third key of the mask's is hidden, all of its first row's too.
+  add_attention(cases, {"hidden", small, keys, keys, {{"hidden", -3.4e38}}, {2, 1, 9, 13}});
+  add_attention(cases, {"hidden_near", {1, 1, 70, 8}, {1, 1, 70, 8}, {1, 1, 70, 8}, {{"hidden", -2.0}}, {70, 70}});
   // The first queries stand before every key.
   add_attention(cases, {"sees_nothing", {1, 1, 9, 8}, {1, 1, 5, 8}, {1, 1, 5, 8}, {{"causal", int64_t{1}}}});
 }

@@ -124,6 +124,47 @@ void add_row_norms(std::vector<OpCase>& cases) {
   }
 }
 
+// Over the sum with a residual, which is a second result; gamma, beta or both.
+void add_residual_norms(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& op, const std::string& name, const Shape& shape, std::vector<bool> affine,
+                       DType dtype = DType::F32, const Attrs& attrs = {}) {
+    cases.push_back(make_case({op + "_" + name, op, {}, Fill::Normal, 1, 2}, [=](CaseBuilder& b) {
+      Node node;
+      node.op = op;
+      node.attrs = attrs;
+      node.inputs = {b.input(shape, dtype)};
+      for (const bool there : affine) node.inputs.push_back(there ? b.constant({shape.back()}) : kNoValue);
+      node.inputs.push_back(b.input(shape, dtype));
+      for (ValueId id : b.add_node(std::move(node))) b.output(id);
+    }));
+  };
+  add("layer_norm", "residual", {3, 5, 37}, {true, true});
+  add("layer_norm", "residual_quads", {7, 64}, {true, true});
+  add("layer_norm", "residual_alone", {7, 64}, {false, false});
+  add("layer_norm", "residual_f16", {4, 24}, {true, false}, DType::F16);
+  add("layer_norm", "residual_very_long", {2, 70000}, {true, true});
+  add("rms_norm", "residual", {3, 5, 37}, {true});
+  add("rms_norm", "residual_quads", {7, 64}, {true});
+  add("rms_norm", "residual_alone", {7, 64}, {false});
+  add("rows", "residual", {11, 20}, {true, true}, DType::F32, {{"kind", "layer_norm"}});
+  // The sum has another reader before the norm, and one behind it.
+  cases.push_back(make_case({"chain_sum_norm", "add", {}}, [](CaseBuilder& b) {
+    const ValueId sum = b.add("add", {b.input({2, 5, 24}), b.input({2, 5, 24})});
+    const ValueId before = b.add("tanh", {sum});
+    const ValueId normed = b.add("layer_norm", {sum, b.constant({24}), b.constant({24})});
+    b.output(b.add("mul", {b.add("rms_norm", {b.add("add", {normed, sum})}), before}));
+  }));
+  OpCase large{"large_rows_residual", "rows", {}, Fill::Normal, 0, 3};
+  large.large = true;
+  cases.push_back(make_case(large, [](CaseBuilder& b) {
+    Node node;
+    node.op = "rows";
+    node.attrs = {{"kind", "layer_norm"}};
+    node.inputs = {b.input({601, 1001}), kNoValue, kNoValue, b.input({601, 1001})};
+    for (ValueId id : b.add_node(std::move(node))) b.output(id);
+  }));
+}
+
 void add_row_softmaxes(std::vector<OpCase>& cases) {
   const auto add = [&](const std::string& op, const std::string& name, const Shape& shape, int64_t axis) {
     cases.push_back(make_case({op + "_" + name, op, {}, Fill::Normal, 0, 3}, [=](CaseBuilder& b) {
@@ -179,6 +220,7 @@ void add_sums(std::vector<OpCase>& cases) {
 void add_norm_cases(std::vector<OpCase>& cases) {
   add_sums(cases);
   add_row_norms(cases);
+  add_residual_norms(cases);
   add_row_softmaxes(cases);
   add_stats(cases);
   add_apply(cases);

@@ -20,6 +20,7 @@ struct RefTensor {
 
 struct Elementwise;
 struct IndexMap;
+class Rewriter;
 
 // In which layouts an op works.
 enum class LayoutRule : uint8_t {
@@ -95,6 +96,11 @@ struct OpDef {
                                      const std::vector<double>& shift, const std::string& name) = nullptr;
   // The node that gives the largest channel instead of all of them.
   std::optional<Node> (*with_argmax)(const Graph& graph, const Node& node, DType dtype) = nullptr;
+  // One node in the place of several of this op with the same first operand: its result holds theirs one after another
+  // along the last axis. Nodes and new constants are of `graph`.
+  std::optional<Node> (*with_others)(Graph& graph, const std::vector<Node>& nodes) = nullptr;
+  // The node over the sum of two values of its first operand's type, which it gives as a second result.
+  std::optional<Node> (*with_residual)(const Node& node, ValueId x, ValueId residual) = nullptr;
   // What is picked, of an op that gives the position of the largest element.
   std::optional<Pick> (*picks_largest)(const Node& node, const Shape& input) = nullptr;
   // The axis along which elements stay in their order, so that the largest need not be looked for in the result.
@@ -107,6 +113,9 @@ struct OpDef {
   // Rewrites a node into simpler ones inside `graph`; returns the values that replace its outputs. An op that has a
   // kernel as well is put together again by a later pass where that kernel fits.
   std::vector<ValueId> (*decompose)(Graph& graph, const Node& node) = nullptr;
+  // Where nodes that end with `last` of the old graph do what this op does: adds it to the new graph and gives the
+  // value that stands for the result of `last`, else kNoValue. For ops that models often bring in parts.
+  ValueId (*from_parts)(Rewriter& rewrite, const Node& last) = nullptr;
   bool has_kernel = false;  // the planner decides which nodes it takes; others are decomposed there
 
   // Floating-point operations of the node (a multiply-add counts two).

@@ -5,6 +5,19 @@
 #include "import/onnx_norm.h"
 
 namespace gyrus::onnx {
+namespace {
+
+// Whether the op that is one kernel can stand for the parts: singles, with parameters of the extents that are normed.
+bool is_plain(Val x, size_t axis, std::initializer_list<Val> parameters) {
+  const Shape shape = x.shape(), rows(shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end());
+  return x.elem == Elem::F32 && !rows.empty() && std::all_of(parameters.begin(), parameters.end(), [&](const Val& p) {
+           return !p || (p.elem == Elem::F32 && p.shape() == rows);
+         });
+}
+
+Attrs norm_attrs(size_t axis, double eps) { return {{"axis", static_cast<int64_t>(axis)}, {"eps", eps}}; }
+
+}  // namespace
 
 Normed layer_norm(Val x, size_t axis, double eps, Val scale, Val bias) {
   const Elem elem = x.elem;
@@ -14,6 +27,9 @@ Normed layer_norm(Val x, size_t axis, double eps, Val scale, Val bias) {
   const Val mean = reduce("reduce_mean", wide, axes, true);
   const Val centred = wide - mean;
   const Val inverse = op("rsqrt", {reduce("reduce_mean", op("square", {centred}), axes, true) + eps});
+  // What of the parts nobody reads is dropped.
+  if (is_plain(x, axis, {scale, bias}))
+    return {op("layer_norm", {x, scale, bias}, norm_attrs(axis, eps)), mean, inverse};
   Val y = cast(centred * inverse, elem);
   if (scale) y = y * scale;
   if (bias) y = y + bias;
@@ -21,6 +37,7 @@ Normed layer_norm(Val x, size_t axis, double eps, Val scale, Val bias) {
 }
 
 Val rms_norm(Val x, size_t axis, double eps, Val scale) {
+  if (is_plain(x, axis, {scale})) return op("rms_norm", {x, scale}, norm_attrs(axis, eps));
   const Elem elem = x.elem;
   const Val wide = cast(x, Elem::F32);
   Ints axes;

@@ -5,6 +5,7 @@
 // {{wide}} vec4 of the result. Scores are held times log2(e), which powers of two need; the queries carry that and the scale.
 {{>elementwise}}
 {{head}}
+const kLowest = -3.4028234663852886e38;
 const kRows = {{rows}}u;
 const kColumns = {{columns}}u;
 const kAcross = {{across}}u;  // threads that share queries
@@ -79,7 +80,7 @@ fn value_unit(base: u32, row: u32, e: u32) -> vec4<f32> {
 {{/m}}
   }
 {{@a=quads}}
-  var most{{a}} = vec4<f32>(-3.4028234663852886e38);
+  var most{{a}} = vec4<f32>(kLowest);
   var sum{{a}} = vec4<f32>(0.0);
 {{@n=wide}}{{@r=four}}
   var o{{a}}_{{r}}_{{n}} = vec4<f32>(0.0);
@@ -118,27 +119,16 @@ fn value_unit(base: u32, row: u32, e: u32) -> vec4<f32> {
 {{#whole}}
 {{@c=deep}}
       {
-        let at = (d + {{c}}u) * 4u * kQuads + down;
-{{@j=keys}}
-        let k{{j}} = pool[{{c}}u * (kColumns + 1u) + across + {{j}}u * kAcross];
-{{/j}}{{@m=four}}{{@a=quads}}
-        let q{{m}}_{{a}} = qs[at + {{m}}u * kQuads + {{a}}u];
-{{@j=keys}}
-        s{{j}}_{{a}} = fma(q{{m}}_{{a}}, vec4<f32>(k{{j}}[{{m}}]), s{{j}}_{{a}});
-{{/j}}{{/a}}{{/m}}
+        let c = {{c}}u;
+        let at = (d + c) * 4u * kQuads + down;
+{{>attention_scores}}
       }
 {{/c}}
 {{/whole}}{{^whole}}
       let units = min(kDeep, P.depth - d);
       for (var c = 0u; c < units; c++) {
         let at = (d + c) * 4u * kQuads + down;
-{{@j=keys}}
-        let k{{j}} = pool[c * (kColumns + 1u) + across + {{j}}u * kAcross];
-{{/j}}{{@m=four}}{{@a=quads}}
-        let q{{m}}_{{a}} = qs[at + {{m}}u * kQuads + {{a}}u];
-{{@j=keys}}
-        s{{j}}_{{a}} = fma(q{{m}}_{{a}}, vec4<f32>(k{{j}}[{{m}}]), s{{j}}_{{a}});
-{{/j}}{{/a}}{{/m}}
+{{>attention_scores}}
       }
 {{/whole}}
     }
@@ -160,21 +150,29 @@ fn value_unit(base: u32, row: u32, e: u32) -> vec4<f32> {
 {{/causal}}{{#window}}
       seen = seen && abs(i32(key{{j}}) - i32(at) - back) < i32(P.window);
 {{/window}}{{#bias}}
-      s{{j}}_{{a}}[{{r}}] += 1.44269504 * bias[batch * P.bias_batch + head % P.all_heads * P.bias_head + at * P.bias_query + last * P.bias_key + P.bias_shift];
+      let more = bias[batch * P.bias_batch + head % P.all_heads * P.bias_head + at * P.bias_query + last * P.bias_key + P.bias_shift];
+      // The lowest number hides a key, but where all keys have it they count alike.
+      s{{j}}_{{a}}[{{r}}] += select(max(1.44269504 * more, kLowest), more, more < kLowest);
 {{/bias}}{{#mask}}
       let element = batch * P.mask_batch + head % P.all_heads * P.mask_head + at * P.mask_query + last * P.mask_key + P.mask_shift;
+{{#hidden}}
+      if ({{mask_element}} == 0u) {
+        s{{j}}_{{a}}[{{r}}] = bitcast<f32>(P.hidden);
+      }
+{{/hidden}}{{^hidden}}
       seen = seen && {{mask_element}} != 0u;
+{{/hidden}}
 {{/mask}}
       seen{{j}}_{{a}}[{{r}}] = select(0.0, 1.0, seen);
     }
 {{/r}}
-    s{{j}}_{{a}} = select(vec4<f32>(-3.4028234663852886e38), s{{j}}_{{a}}, seen{{j}}_{{a}} > vec4<f32>(0.0));
+    s{{j}}_{{a}} = select(vec4<f32>(kLowest), s{{j}}_{{a}}, seen{{j}}_{{a}} > vec4<f32>(0.0));
 {{/picky}}
 {{/a}}{{/j}}
 {{^picky}}
   if (tile + kColumns > P.keys) {
 {{@j=keys}}{{@a=quads}}
-    s{{j}}_{{a}} = select(vec4<f32>(-3.4028234663852886e38), s{{j}}_{{a}}, key{{j}} < P.keys);
+    s{{j}}_{{a}} = select(vec4<f32>(kLowest), s{{j}}_{{a}}, key{{j}} < P.keys);
 {{/a}}{{/j}}
   }
 {{/picky}}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/attention_parts.h"
 #include "ops/common.h"
 
 namespace gyrus {
@@ -15,7 +16,7 @@ void check_operand(const Node& node, const TensorType& type, const char* what, c
 }
 
 std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 3, 5, {"causal", "window", "scale", "softcap"});
+  check_node(node, inputs, 3, 5, {"causal", "window", "scale", "softcap", "hidden"});
   for (size_t i = 0; i < inputs.size(); ++i)
     if (i != 3 && has_input(node, inputs, i) && inputs[i].dtype != DType::F32)
       fail(ErrorCode::Unsupported, node.op, "input ", i, " is ", to_string(inputs[i].dtype), ", expected f32");
@@ -63,8 +64,9 @@ void reference(const Node& node, const std::vector<const RefTensor*>& inputs, st
              k.data[static_cast<size_t>((kv * a.keys + j) * a.depth + d)];
       s *= a.scale;
       if (a.softcap > 0) s = a.softcap * std::tanh(s / a.softcap);
-      const bool seen = a.sees(i, j) && mask.at(b, h, i, j, 1) != 0;
-      parts[static_cast<size_t>(j)] = seen ? s + bias.at(b, h, i, j, 0) : -INFINITY;
+      s += bias.at(b, h, i, j, 0);
+      if (mask.at(b, h, i, j, 1) == 0) s = a.hidden;
+      parts[static_cast<size_t>(j)] = a.sees(i, j) ? s : -INFINITY;
       largest = std::max(largest, parts[static_cast<size_t>(j)]);
     }
     if (largest == -INFINITY) continue;
@@ -102,6 +104,10 @@ std::vector<ValueId> decompose(Graph& graph, const Node& node) {
   if (a.softcap > 0) scores = add("affine", {add("tanh", {scores})}, {{"scale", a.softcap}});
   if (operand(4) != kNoValue) scores = add("add", {scores, operand(4)});
   ValueId seen = operand(3);
+  if (seen != kNoValue && std::isfinite(a.hidden)) {
+    scores = add("where", {seen, scores, number(a.hidden)});
+    seen = kNoValue;
+  }
   if (a.causal || a.window > 0) {
     Tensor near(DType::U8, {a.queries, a.keys});
     for (int64_t i = 0; i < a.queries; ++i)
@@ -144,6 +150,7 @@ AttentionAttrs attention_attrs(const Node& node, const Shape& q, const Shape& k,
   a.window = node.attrs.integer("window", 0);
   a.scale = node.attrs.number("scale", 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, a.depth))));
   a.softcap = node.attrs.number("softcap", 0);
+  a.hidden = node.attrs.number("hidden", -INFINITY);
   if (a.window < 0 || a.softcap < 0)
     fail(ErrorCode::InvalidGraph, node.op, "window is ", a.window, " and softcap ", a.softcap, ": expected 0 or more");
   return a;
@@ -154,6 +161,7 @@ const OpDef kAttention = {
     .infer = infer,
     .reference = reference,
     .decompose = decompose,
+    .from_parts = attention_from_parts,
     .has_kernel = true,
     .flops = flops,
 };

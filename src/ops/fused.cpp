@@ -20,6 +20,33 @@ void reference(const Node& node, const std::vector<const RefTensor*>& inputs, st
   outputs = reference_body(node, std::move(operands));
 }
 
+// Which values of a body with so many operands are its results.
+std::vector<ValueId> result_ids(const Node& node, size_t operands) {
+  if (!node.results.empty()) return node.results;
+  return {static_cast<ValueId>(node.body.empty() ? 0 : operands + node.body.size() - 1)};
+}
+
+// Step by step, for targets with fewer bindings than operands. What is made of packed maps is packed.
+std::vector<ValueId> decompose(Graph& graph, const Node& node) {
+  std::vector<ValueId> values = node.inputs;
+  for (Node step : node.body) {
+    bool packed = false;
+    for (ValueId& id : step.inputs) {
+      id = values.at(id);
+      packed = packed || graph.type(id).layout == Layout::Packed;
+    }
+    step.label = node.label;
+    values.push_back(graph.add_node(std::move(step)).front());
+    TensorType type = graph.type(values.back());
+    if (!packed || element_count(type.shape) == 1) continue;
+    type.layout = Layout::Packed;
+    graph.set_type(values.back(), type);
+  }
+  std::vector<ValueId> results;
+  for (ValueId id : result_ids(node, node.inputs.size())) results.push_back(values.at(id));
+  return results;
+}
+
 double flops(const Node& node, const std::vector<TensorType>&, const std::vector<TensorType>& outputs) {
   return static_cast<double>(element_count(outputs.front().shape)) * static_cast<double>(node.body.size());
 }
@@ -36,12 +63,6 @@ void check_step(const Node& node, size_t index, size_t operands) {
     if (id >= operands + index)
       fail(ErrorCode::InvalidGraph, node.op, "step ", index, " (", step.op, ") reads $", id, ", but only $0 to $",
            operands + index - 1, " exist before it");
-}
-
-// Which values of a body with so many operands are its results.
-std::vector<ValueId> result_ids(const Node& node, size_t operands) {
-  if (!node.results.empty()) return node.results;
-  return {static_cast<ValueId>(node.body.empty() ? 0 : operands + node.body.size() - 1)};
 }
 
 // The types of the results among those of all operands and steps.
@@ -187,6 +208,8 @@ const OpDef kFused = {
     .body_only = true,
     .layout = LayoutRule::Follows,
     .in_place = InPlace::Any,
+    .decompose = decompose,
+    .has_kernel = true,
     .flops = flops,
 };
 

@@ -1,5 +1,8 @@
 #include "ops/matmul.h"
 
+#include <algorithm>
+
+#include "graph/rewriter.h"
 #include "ops/common.h"
 #include "ops/fused.h"
 #include "ops/building.h"
@@ -51,6 +54,71 @@ void reference(const Node& node, const std::vector<const RefTensor*>& inputs, st
       }
   });
   outputs = reference_behind(node, std::move(raw), inputs);
+}
+
+// A product and the sum with a bias behind it.
+ValueId from_parts(Rewriter& rewrite, const Node& last) {
+  if (last.op != "add") return kNoValue;
+  const Graph& graph = rewrite.old();
+  for (size_t i = 0; i < 2; ++i) {
+    const ValueId product = last.inputs[i], bias = last.inputs[1 - i];
+    const Node* maker = rewrite.uses(product) == 1 ? rewrite.old_maker(product) : nullptr;
+    if (!maker || maker->op != "matmul" || maker->inputs.size() != 2 || !maker->body.empty()) continue;
+    const TensorType &type = graph.type(product), &given = graph.type(bias);
+    const int64_t n = type.shape.back();
+    if (graph.type(last.outputs[0]) != type || given.dtype != type.dtype || given.shape.empty() ||
+        given.shape.back() != n || element_count(given.shape) != n)
+      continue;
+    Node joined = rewrite.mapped(*maker);
+    ValueId row = rewrite(bias);
+    if (given.shape.size() > 1) row = rewrite.graph().add("reshape", {row}, {{"shape", Shape{n}}}, last.label);
+    joined.inputs.push_back(row);
+    return rewrite.graph().add_node(std::move(joined)).front();
+  }
+  return kNoValue;
+}
+
+// Columns of the constants side by side, with zeros for those that are absent: [rows, n] each.
+ValueId side_by_side(Graph& graph, const std::vector<ValueId>& parts, const std::vector<int64_t>& widths, int64_t rows,
+                     bool flat) {
+  int64_t all = 0;
+  for (int64_t width : widths) all += width;
+  Tensor joined(DType::F32, flat ? Shape{all} : Shape{rows, all});
+  for (int64_t row = 0, at = 0; row < rows; ++row)
+    for (size_t i = 0; i < parts.size(); at += widths[i++]) {
+      if (parts[i] == kNoValue) continue;
+      const float* from = graph.constant(parts[i]).as<float>() + row * widths[i];
+      std::copy(from, from + widths[i], joined.as<float>() + at);
+    }
+  return graph.add_constant("", std::move(joined));
+}
+
+// Beyond this what is joined may be more than a binding holds.
+constexpr int64_t kMostJoined = int64_t{1} << 24;  // elements
+
+std::optional<Node> with_others(Graph& graph, const std::vector<Node>& nodes) {
+  Node joined = nodes.front();
+  std::vector<ValueId> weights, biases;
+  std::vector<int64_t> widths;
+  int64_t elements = 0;
+  for (const Node& node : nodes) {
+    const TensorType& b = graph.type(node.inputs[1]);
+    const ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : kNoValue;
+    const auto is_plain = [&](ValueId id) { return graph.is_constant(id) && graph.type(id).dtype == DType::F32; };
+    if (!node.body.empty() || node.inputs.size() > 3 || b.shape.size() != 2 || !is_plain(node.inputs[1]) ||
+        (bias != kNoValue && !is_plain(bias)) || flag(node, "transpose_b") ||
+        flag(node, "transpose_a") != flag(joined, "transpose_a"))
+      return std::nullopt;
+    weights.push_back(node.inputs[1]);
+    biases.push_back(bias);
+    widths.push_back(b.shape[1]);
+    elements += element_count(b.shape);
+  }
+  if (elements > kMostJoined) return std::nullopt;
+  joined.inputs = {joined.inputs[0], side_by_side(graph, weights, widths, graph.type(weights[0]).shape[0], false)};
+  if (std::any_of(biases.begin(), biases.end(), [](ValueId id) { return id != kNoValue; }))
+    joined.inputs.push_back(side_by_side(graph, biases, widths, 1, true));
+  return joined;
 }
 
 double flops(const Node& node, const std::vector<TensorType>& inputs, const std::vector<TensorType>& outputs) {
@@ -112,7 +180,9 @@ const OpDef kMatmul = {
     .own_inputs = 3,
     .reads_further = true,
     .transposes = {"transpose_a", "transpose_b"},
+    .with_others = with_others,
     .gradient = gradient,
+    .from_parts = from_parts,
     .flops = flops,
 };
 

@@ -58,6 +58,58 @@ const RefTensor* optional_input(const std::vector<const RefTensor*>& inputs, siz
   return has_input(inputs, i) ? inputs[i] : nullptr;
 }
 
+// The type of the first operand, twice where there is a residual, which must have it.
+std::vector<TensorType> with_sum(const Node& node, const std::vector<TensorType>& inputs, size_t residual) {
+  const TensorType type{inputs[0].dtype, inputs[0].shape, Layout::Plain};
+  if (!has_input(node, inputs, residual)) return {type};
+  if (inputs[residual].dtype != type.dtype || inputs[residual].shape != type.shape)
+    fail(ErrorCode::InvalidGraph, node.op, "the residual is ", to_string(inputs[residual].dtype),
+         to_string(inputs[residual].shape), ", expected ", to_string(type.dtype), to_string(type.shape));
+  return {type, type};
+}
+
+// x with the residual added, where there is one; then that is the second result.
+RefTensor summed(const std::vector<const RefTensor*>& inputs, size_t residual, std::vector<RefTensor>& outputs) {
+  RefTensor x = *inputs[0];
+  if (!has_input(inputs, residual)) return x;
+  for (size_t i = 0; i < x.data.size(); ++i) x.data[i] += inputs[residual]->data[i];
+  outputs[1].data = x.data;
+  return x;
+}
+
+// Node `rows` over x, and over a residual of singles where there is one, seen as rows of `extent` elements. Gives all
+// its results in the type of x.
+std::vector<ValueId> add_rows_of(Graph& graph, const Node& node, ValueId x, int64_t extent, const std::string& kind,
+                                 const std::vector<ValueId>& affine, ValueId residual) {
+  const TensorType type = graph.type(x);
+  const auto single = [&](ValueId id) {
+    return graph.type(id).dtype == DType::F32 ? id : graph.add("cast", {id}, {{"to", "f32"}}, node.label);
+  };
+  const auto reshape = [&](ValueId id, const Shape& shape) {
+    return graph.type(id).shape == shape ? id : graph.add("reshape", {id}, {{"shape", shape}}, node.label);
+  };
+  const Shape rows = {element_count(type.shape) / extent, extent};
+  Node made;
+  made.op = kRows.name;
+  made.label = node.label;
+  made.inputs = {single(reshape(x, rows))};
+  for (ValueId id : affine) made.inputs.push_back(id == kNoValue ? id : single(reshape(id, {extent})));
+  if (residual != kNoValue) {
+    made.inputs.resize(kRowsResidual, kNoValue);
+    made.inputs.push_back(reshape(residual, rows));
+  }
+  while (made.inputs.back() == kNoValue) made.inputs.pop_back();
+  made.attrs.set("kind", kind);
+  if (node.attrs.has("eps")) made.attrs.set("eps", eps_of(node));
+  std::vector<ValueId> results = graph.add_node(std::move(made));
+  for (ValueId& id : results) {
+    id = reshape(id, type.shape);
+    if (type.dtype != DType::F32)
+      id = graph.add("cast", {id}, {{"to", std::string(to_string(type.dtype))}}, node.label);
+  }
+  return results;
+}
+
 // softmax and log_softmax
 
 std::vector<TensorType> infer_log_softmax(const Node& node, const std::vector<TensorType>& inputs) {
@@ -117,18 +169,19 @@ std::vector<ValueId> decompose_log_softmax(Graph& graph, const Node& node) {
 
 // Norms
 
-std::vector<TensorType> infer_norm(const Node& node, const std::vector<TensorType>& inputs, size_t most) {
-  check_node(node, inputs, 1, most, {"axis", "eps"});
+// `residual` is the place of the operand that is added first, the last one that a norm may have.
+std::vector<TensorType> infer_norm(const Node& node, const std::vector<TensorType>& inputs, size_t residual) {
+  check_node(node, inputs, 1, residual + 1, {"axis", "eps"});
   expect_float(node, inputs[0], "input");
   const Shape rows = trailing(inputs[0].shape, axis_of(node, inputs[0].shape));
-  for (size_t i = 1; i < most; ++i) {
+  for (size_t i = 1; i < residual; ++i) {
     if (!has_input(node, inputs, i)) continue;
     expect_float(node, inputs[i], i == 1 ? "gamma" : "beta");
     if (inputs[i].shape != rows)
       fail(ErrorCode::InvalidGraph, node.op, i == 1 ? "gamma is " : "beta is ", to_string(inputs[i].shape),
            ", expected ", to_string(rows));
   }
-  return {{inputs[0].dtype, inputs[0].shape, Layout::Plain}};
+  return with_sum(node, inputs, residual);
 }
 
 std::vector<TensorType> infer_layer_norm(const Node& node, const std::vector<TensorType>& inputs) {
@@ -141,11 +194,11 @@ std::vector<TensorType> infer_rms_norm(const Node& node, const std::vector<Tenso
 
 void reference_norm(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs,
                     bool centred) {
-  const RefTensor& x = *inputs[0];
+  const RefTensor x = summed(inputs, centred ? 3 : 2, outputs);
   const int64_t extent = element_count(trailing(x.shape, axis_of(node, x.shape)));
   for (size_t first = 0; first < x.data.size(); first += static_cast<size_t>(extent))
     norm_row({x.data.data() + first, outputs[0].data.data() + first, extent}, centred, eps_of(node),
-             optional_input(inputs, 1), optional_input(inputs, 2));
+             optional_input(inputs, 1), centred ? optional_input(inputs, 2) : nullptr);
 }
 
 void reference_layer_norm(const Node& node, const std::vector<const RefTensor*>& inputs,
@@ -158,12 +211,11 @@ void reference_rms_norm(const Node& node, const std::vector<const RefTensor*>& i
   reference_norm(node, inputs, outputs, false);
 }
 
-// The same by reductions over the last axes.
-ValueId norm_by_parts(Graph& graph, const Node& node, bool centred) {
+// The same of x by reductions over the last axes.
+ValueId norm_by_parts(Graph& graph, const Node& node, ValueId x, bool centred) {
   const auto add = [&](const char* op, const std::vector<ValueId>& inputs, Attrs attrs = {}) {
     return graph.add(op, inputs, std::move(attrs), node.label);
   };
-  ValueId x = node.inputs[0];
   const Shape shape = graph.type(x).shape;
   std::vector<int64_t> axes;
   for (size_t a = axis_of(node, shape); a < shape.size(); ++a) axes.push_back(static_cast<int64_t>(a));
@@ -172,17 +224,29 @@ ValueId norm_by_parts(Graph& graph, const Node& node, bool centred) {
   const ValueId square = add("reduce_mean", {add("square", {x})}, over);
   ValueId y = add("mul", {x, add("rsqrt", {add("affine", {square}, {{"shift", eps_of(node)}})})});
   if (node.inputs.size() > 1 && node.inputs[1] != kNoValue) y = add("mul", {y, node.inputs[1]});
-  if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) y = add("add", {y, node.inputs[2]});
+  if (centred && node.inputs.size() > 2 && node.inputs[2] != kNoValue) y = add("add", {y, node.inputs[2]});
   return y;
 }
 
 std::vector<ValueId> decompose_norm(Graph& graph, const Node& node, bool centred) {
-  const Shape shape = graph.type(node.inputs[0]).shape;
-  if (element_count(shape) == 0) return {node.inputs[0]};
-  const int64_t extent = element_count(trailing(shape, axis_of(node, shape)));
-  const ValueId rows = add_rows(graph, node, node.inputs[0], extent, centred ? "layer_norm" : "rms_norm",
-                                {node.inputs.begin() + 1, node.inputs.end()});
-  return {rows != kNoValue ? rows : norm_by_parts(graph, node, centred)};
+  const ValueId x = node.inputs[0];
+  const TensorType type = graph.type(x);
+  const size_t at = centred ? 3 : 2;
+  const ValueId residual = node.inputs.size() > at ? node.inputs[at] : kNoValue;
+  const auto given = [&](ValueId y, ValueId sum) {
+    return residual == kNoValue ? std::vector<ValueId>{y} : std::vector<ValueId>{y, sum};
+  };
+  if (element_count(type.shape) == 0) return given(x, x);
+  const std::string kind = centred ? "layer_norm" : "rms_norm";
+  const int64_t extent = element_count(trailing(type.shape, axis_of(node, type.shape)));
+  std::vector<ValueId> affine = node.inputs;
+  affine.resize(std::min(at, affine.size()));
+  affine.erase(affine.begin());
+  if (extent <= kLongestRow && type.dtype == DType::F32)
+    return add_rows_of(graph, node, x, extent, kind, affine, residual);
+  const ValueId sum = residual == kNoValue ? x : graph.add("add", {x, residual}, {}, node.label);
+  const ValueId rows = add_rows(graph, node, sum, extent, kind, affine);
+  return given(rows != kNoValue ? rows : norm_by_parts(graph, node, sum, centred), sum);
 }
 
 std::vector<ValueId> decompose_layer_norm(Graph& graph, const Node& node) { return decompose_norm(graph, node, true); }
@@ -191,21 +255,21 @@ std::vector<ValueId> decompose_rms_norm(Graph& graph, const Node& node) { return
 // rows
 
 std::vector<TensorType> infer_rows(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 1, 3, {"kind", "eps"});
+  check_node(node, inputs, 1, 4, {"kind", "eps"});
   row_kind(node);
   const TensorType& x = inputs[0];
   if (x.dtype != DType::F32 || x.shape.size() != 2 || x.shape[1] < 1 || x.shape[1] > kLongestRow)
     fail(ErrorCode::InvalidGraph, node.op, "input is ", to_string(x.dtype), to_string(x.shape),
          ", expected f32 [rows, 1 to ", kLongestRow, "]");
-  for (size_t i = 1; i < inputs.size(); ++i)
+  for (size_t i = 1; i < std::min(inputs.size(), kRowsResidual); ++i)
     if (has_input(node, inputs, i) && (inputs[i].dtype != DType::F32 || inputs[i].shape != Shape{x.shape[1]}))
       fail(ErrorCode::InvalidGraph, node.op, "input ", i, " is ", to_string(inputs[i].dtype),
            to_string(inputs[i].shape), ", expected f32 [", x.shape[1], "]");
-  return {{DType::F32, x.shape, Layout::Plain}};
+  return with_sum(node, inputs, kRowsResidual);
 }
 
 void reference_rows(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
-  const RefTensor& x = *inputs[0];
+  const RefTensor x = summed(inputs, kRowsResidual, outputs);
   const RowKind kind = row_kind(node);
   for (int64_t r = 0; r < x.shape[0]; ++r) {
     const int64_t first = r * x.shape[1];
@@ -215,6 +279,26 @@ void reference_rows(const Node& node, const std::vector<const RefTensor*>& input
     else
       norm_row(row, kind == RowKind::LayerNorm, eps_of(node), optional_input(inputs, 1), optional_input(inputs, 2));
   }
+}
+
+// Where there are too few bindings for the residual and the sum.
+std::vector<ValueId> decompose_rows(Graph& graph, const Node& node) {
+  if (node.inputs.size() <= kRowsResidual) return graph.add_node(node);
+  const ValueId sum = graph.add("add", {node.inputs[0], node.inputs[kRowsResidual]}, {}, node.label);
+  Node rows = node;
+  rows.inputs.resize(kRowsResidual);
+  rows.inputs[0] = sum;
+  while (rows.inputs.back() == kNoValue) rows.inputs.pop_back();
+  return {graph.add_node(std::move(rows)).front(), sum};
+}
+
+std::optional<Node> with_residual(const Node& node, ValueId x, ValueId residual) {
+  if (node.inputs.size() > kRowsResidual) return std::nullopt;
+  Node joined = node;
+  joined.inputs.resize(kRowsResidual, kNoValue);
+  joined.inputs[0] = x;
+  joined.inputs.push_back(residual);
+  return joined;
 }
 
 double flops(const Node&, const std::vector<TensorType>& inputs, const std::vector<TensorType>&) {
@@ -269,22 +353,7 @@ RowKind row_kind(const Node& node) {
 
 ValueId add_rows(Graph& graph, const Node& node, ValueId x, int64_t extent, const std::string& kind,
                  const std::vector<ValueId>& affine) {
-  if (extent > kLongestRow) return kNoValue;
-  const TensorType type = graph.type(x);
-  const auto single = [&](ValueId id) {
-    return graph.type(id).dtype == DType::F32 ? id : graph.add("cast", {id}, {{"to", "f32"}}, node.label);
-  };
-  const auto reshape = [&](ValueId id, const Shape& shape) {
-    return graph.type(id).shape == shape ? id : graph.add("reshape", {id}, {{"shape", shape}}, node.label);
-  };
-  std::vector<ValueId> inputs = {single(reshape(x, {element_count(type.shape) / extent, extent}))};
-  for (ValueId id : affine) inputs.push_back(id == kNoValue ? id : single(reshape(id, {extent})));
-  while (inputs.back() == kNoValue) inputs.pop_back();
-  Attrs attrs{{"kind", kind}};
-  if (node.attrs.has("eps")) attrs.set("eps", eps_of(node));
-  const ValueId made = reshape(graph.add("rows", inputs, attrs, node.label), type.shape);
-  if (type.dtype == DType::F32) return made;
-  return graph.add("cast", {made}, {{"to", std::string(to_string(type.dtype))}}, node.label);
+  return extent > kLongestRow ? kNoValue : add_rows_of(graph, node, x, extent, kind, affine, kNoValue).front();
 }
 
 const OpDef kSoftmax = {
@@ -329,6 +398,9 @@ const OpDef kRows = {
     .name = "rows",
     .infer = infer_rows,
     .reference = reference_rows,
+    .with_residual = with_residual,
+    .decompose = decompose_rows,
+    .has_kernel = true,
     .flops = flops,
 };
 

@@ -10,14 +10,16 @@ extern const OpDef kSoftmax;
 // x - max - log(sum(exp(x - max))) along `axis`.
 extern const OpDef kLogSoftmax;
 // (x - mean) / sqrt(variance + eps) * gamma + beta over the axes from `axis` on (-1 by default); gamma and beta have
-// their shape, or are absent. eps = 1e-5.
+// their shape, or are absent. eps = 1e-5. Behind them a residual of the type of x or none: it is added to x first, and
+// the sum is a second result.
 extern const OpDef kLayerNorm;
 // x / sqrt(mean(x²) + eps) * gamma likewise.
 extern const OpDef kRmsNorm;
 
 // What these become where a row is not too long for one workgroup: x [rows, extent] of f32, gamma and beta
-// [extent] or absent; `kind` is "softmax", "log_softmax", "layer_norm" or "rms_norm".
+// [extent] or absent, a residual as above or none; `kind` is "softmax", "log_softmax", "layer_norm" or "rms_norm".
 extern const OpDef kRows;
+inline constexpr size_t kRowsResidual = 3;  // the place of the residual
 enum class RowKind : uint8_t { Softmax, LogSoftmax, LayerNorm, RmsNorm };
 RowKind row_kind(const Node& node);
 

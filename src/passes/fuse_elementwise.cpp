@@ -9,8 +9,9 @@
 namespace gyrus {
 namespace {
 
-// More operands than this would not leave room for the result under the smallest binding counts.
-constexpr size_t kMaxFusedOperands = 3;
+// With the result and the error word as many bindings as every WebGPU device has; the planner splits what needs more
+// than a target has.
+constexpr size_t kMaxFusedOperands = 6;
 
 // Puts node `inner`, which makes operand `k` of `outer`, inside `outer`.
 Node merge(const Node& inner, const Node& outer, size_t k) {

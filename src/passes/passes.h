@@ -12,6 +12,8 @@
 
 namespace gyrus {
 
+// Makes one op of parts that models bring in its place (attention).
+Graph find_composites(const Graph& graph);
 // Replaces ops that decompose (group_norm, batch_norm, softmax …) by simpler ones.
 Graph decompose(const Graph& graph);
 // Computes nodes whose inputs are all constant, and turns constants that an op would read transposed.
@@ -22,6 +24,8 @@ Graph narrow_integers(const Graph& graph);
 bool is_wide(DType dtype);  // has no place on devices as it is
 Tensor narrow(const Tensor& tensor, const std::string& name, ErrorCode code);
 Tensor widen(const Tensor& tensor, DType dtype);
+// Makes one product of several of the same value with constants, whose results are moved anyway (q, k, v).
+Graph join_products(const Graph& graph);
 // Makes one op of several in a row that move elements, where strides can say what they do together.
 Graph join_movement(const Graph& graph);
 // Folds per-channel constant scale and shift behind a convolution into its weights and bias.
@@ -33,6 +37,8 @@ Graph fuse_argmax(const Graph& graph);
 // Moves elementwise ops into the body of the convolution, norm or matmul that they follow: those of one operand, and
 // where its kernel reads further ones, such as a residual, those of more.
 Graph fuse_epilogues(const Graph& graph);
+// Lets a norm over rows add the two values itself whose sum it reads, and hand the sum on.
+Graph fuse_residual(const Graph& graph);
 // Joins chains of elementwise ops into one node each.
 Graph fuse_elementwise(const Graph& graph);
 // Gives every value its layout and inserts repack nodes where layouts meet.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "ops/attention.h"
@@ -33,6 +34,7 @@ constexpr AttentionTile kTiles[] = {{64, 64, 1, 4, 8, 32}, {64, 32, 1, 2, 8, 16}
                                     {16, 16, 1, 4, 2, 4},  {8, 8, 1, 4, 1, 1},    {4, 4, 1, 4, 1, 1}};
 constexpr uint32_t kMostWide = 8;
 constexpr double kLog2E = 1.4426950408889634074;
+constexpr double kLowest = -3.4028234663852886e38;
 
 const AttentionTile* tile_for(const AttentionAttrs& a, const Target& target) {
   for (const AttentionTile& tile : kTiles)
@@ -140,6 +142,9 @@ class AttentionEmitter {
     const bool cap = a_.softcap > 0;
     k.param("scale", static_cast<float>(cap ? a_.scale / a_.softcap : a_.scale * kLog2E));
     k.param("softcap", static_cast<float>(a_.softcap * kLog2E));
+    const bool hidden = mask && std::isfinite(a_.hidden);
+    if (hidden) k.param("hidden", static_cast<float>(std::max(a_.hidden * kLog2E, kLowest)));
+    k.flag("hidden", hidden);
     k.constant("rows", tile_.rows).constant("columns", tile_.columns).constant("across", tile_.across());
     k.flag("whole", a_.depth / 4 % tile_.deep == 0);
     k.constant("quads", tile_.quads).constant("keys", tile_.keys).constant("deep", tile_.deep);

@@ -140,6 +140,11 @@ void emit_body(Lowering& lowering, const Node& node, StoragePtr raw, const Tenso
   emit_plain(lowering, node, node, operands);
 }
 
+bool suits_elementwise(const Graph&, const Node& node, const Target& target, const PlanOptions& options) {
+  const size_t bindings = node.inputs.size() + 1 + (options.check_finite ? 1 : 0);
+  return node.body.size() < 2 || bindings <= target.limits.max_storage_buffers_per_shader_stage;
+}
+
 void lower_elementwise(Lowering& lowering, const Node& node) {
   const Node fused = as_fused(node);
   if (lowering.graph().type(node.outputs[0]).layout == Layout::Packed)

@@ -24,7 +24,7 @@ constexpr Group kGroups[] = {
      [](const OpDef& def) { return def.elementwise || def.body_only; }},
     {"movement", "the same elements elsewhere", [](const OpDef& def) { return def.index_maps || def.alias; }},
     {"maps", "work on packed maps", [](const OpDef& def) { return def.layout != LayoutRule::Plain; }},
-    {"composite", "a pass rewrites it", [](const OpDef& def) { return def.decompose != nullptr; }},
+    {"composite", "a pass rewrites it", [](const OpDef& def) { return def.decompose && !def.has_kernel; }},
     {"others", "with kernels of their own", [](const OpDef&) { return true; }},
 };
 

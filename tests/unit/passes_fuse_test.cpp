@@ -164,18 +164,19 @@ TEST(Fuse, ConstantOperandsOfAMatmulAreTurned) {
   EXPECT_EQ(get(folded.constant(node.inputs[1]), 1), 3);
 }
 
-TEST(Fuse, ElementwiseChainBecomesOneNodeOfAtMostThreeOperands) {
+TEST(Fuse, ElementwiseChainBecomesOneNodeOfAtMostSixOperands) {
   Net net;
   const ValueId x = net.input({4, 9});
   ValueId y = x;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 7; ++i) {
     const ValueId other = net.graph.add_input("a" + std::to_string(i), {DType::F32, {4, 9}});
     y = net.add("tanh", {net.add("add", {net.add("square", {y}), other})});
   }
   const Graph result = checked_optimize(net.done(y), Precision::F32);
   EXPECT_THAT(ops_of(result), ElementsAre("fused", "fused"));
-  for (const Node& node : result.nodes()) EXPECT_LE(node.inputs.size(), 3u);
-  EXPECT_EQ(result.nodes()[0].body.size() + result.nodes()[1].body.size(), 9u);
+  for (const Node& node : result.nodes()) EXPECT_LE(node.inputs.size(), 6u);
+  EXPECT_EQ(result.nodes()[0].inputs.size(), 6u);
+  EXPECT_EQ(result.nodes()[0].body.size() + result.nodes()[1].body.size(), 21u);
 }
 
 TEST(Fuse, OneOperandReadTwiceIsBoundOnce) {

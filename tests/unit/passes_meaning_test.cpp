@@ -6,9 +6,10 @@
 namespace gyrus::test {
 namespace {
 
-const std::vector<std::string> kPasses = {"decompose",        "fold_constants",    "narrow_integers", "join_movement",
-                                          "fold_scale",       "gather_statistics", "fuse_argmax",     "fuse_epilogues",
-                                          "fuse_elementwise", "assign_layout",     "assign_precision"};
+const std::vector<std::string> kPasses = {"find_composites", "decompose",       "fold_constants", "narrow_integers",
+                                          "join_products",   "join_movement",   "fold_scale",     "gather_statistics",
+                                          "fuse_argmax",     "fuse_epilogues",  "fuse_residual",  "fuse_elementwise",
+                                          "assign_layout",   "assign_precision"};
 
 TEST(Passes, KeepTheMeaningOfEveryOpCase) {
   for (const Precision precision : {Precision::F32, Precision::F16})
