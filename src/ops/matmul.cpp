@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "graph/rewriter.h"
+#include "ops/building.h"
 #include "ops/common.h"
 #include "ops/fused.h"
-#include "ops/building.h"
 
 namespace gyrus {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/common.h"
 #include "ops/building.h"
+#include "ops/common.h"
 
 namespace gyrus {
 namespace {
@@ -281,9 +281,13 @@ void reference_rows(const Node& node, const std::vector<const RefTensor*>& input
   }
 }
 
-// Where there are too few bindings for the residual and the sum.
+// With a residual: where there are too few bindings for it and the sum. Without: the op that this came from.
 std::vector<ValueId> decompose_rows(Graph& graph, const Node& node) {
-  if (node.inputs.size() <= kRowsResidual) return graph.add_node(node);
+  if (node.inputs.size() <= kRowsResidual) {
+    Attrs attrs{{"axis", int64_t{1}}};
+    if (node.attrs.has("eps")) attrs.set("eps", eps_of(node));
+    return {graph.add(node.attrs.text("kind"), node.inputs, std::move(attrs), node.label)};
+  }
   const ValueId sum = graph.add("add", {node.inputs[0], node.inputs[kRowsResidual]}, {}, node.label);
   Node rows = node;
   rows.inputs.resize(kRowsResidual);
@@ -317,24 +321,29 @@ std::vector<Value> gradient_log_softmax(const Backward& back) {
   return {g - exp(back.outputs[0]) * reduce_sum(g, {{back.node.attrs.integer("axis", -1)}, true})};
 }
 
-// With h = (x - mean) / deviation, of a gradient k of h: (k - mean k - h mean(k h)) / deviation, without the means where
-// x is not centred.
+// With h = (x - mean) / deviation, of a gradient k of h: (k - mean k - h mean(k h)) / deviation, without the means
+// where x is not centred.
 std::vector<Value> gradient_norm(const Backward& back, bool centred) {
-  const Value x = back.inputs[0], g = back.gradients[0];
+  const size_t at = centred ? 3 : 2;  // of the residual
+  const bool summed = back.inputs.size() > at;
+  const Value x = summed ? back.inputs[0] + back.inputs[at] : back.inputs[0];
+  const Value g = back.gradients[0] ? back.gradients[0] : affine(x, 0, 0);
   const size_t axis = axis_of(back.node, x.shape());
   const Reduce over{axes_from(axis, x.shape().size()), true};
   const Value centre = centred ? x - reduce_mean(x, over) : x;
   const Value scale = rsqrt(affine(reduce_mean(square(centre), over), 1, eps_of(back.node)));
   const Value h = centre * scale;
   std::vector<Value> gradients(back.inputs.size());
-  if (back.wanted[0]) {
+  if (back.wanted[0] || (summed && back.wanted[at])) {
     const bool weighted = back.inputs.size() > 1 && back.inputs[1];
     const Value k = weighted ? g * back.inputs[1] : g;
     const Value rest = k - h * reduce_mean(k * h, over);
     gradients[0] = (centred ? rest - reduce_mean(k, over) : rest) * scale;
+    if (summed && back.gradients[1]) gradients[0] = gradients[0] + back.gradients[1];
+    if (summed) gradients[at] = gradients[0];
   }
   if (back.inputs.size() > 1 && back.wanted[1]) gradients[1] = sum_to(g * h, back.inputs[1].shape());
-  if (back.inputs.size() > 2 && back.wanted[2]) gradients[2] = sum_to(g, back.inputs[2].shape());
+  if (centred && back.inputs.size() > 2 && back.wanted[2]) gradients[2] = sum_to(g, back.inputs[2].shape());
   return gradients;
 }
 

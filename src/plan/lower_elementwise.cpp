@@ -140,9 +140,19 @@ void emit_body(Lowering& lowering, const Node& node, StoragePtr raw, const Tenso
   emit_plain(lowering, node, node, operands);
 }
 
-bool suits_elementwise(const Graph&, const Node& node, const Target& target, const PlanOptions& options) {
+bool suits_elementwise(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options) {
+  if (node.body.size() < 2) return true;
+  const Limits& limits = target.limits;
   const size_t bindings = node.inputs.size() + 1 + (options.check_finite ? 1 : 0);
-  return node.body.size() < 2 || bindings <= target.limits.max_storage_buffers_per_shader_stage;
+  // Every window of a broadcast operand is bound with every window of the others.
+  const uint64_t most = std::min(limits.max_storage_buffer_binding_size, limits.max_buffer_size);
+  const auto is_cut = [&](ValueId id) {
+    const TensorType& type = graph.type(id);
+    return type.shape != graph.type(node.outputs[0]).shape &&
+           static_cast<uint64_t>(element_count(type.shape)) * byte_size(type.dtype) + 512 > most;
+  };
+  return bindings <= limits.max_storage_buffers_per_shader_stage &&
+         std::count_if(node.inputs.begin(), node.inputs.end(), is_cut) < 2;
 }
 
 void lower_elementwise(Lowering& lowering, const Node& node) {
