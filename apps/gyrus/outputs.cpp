@@ -115,7 +115,7 @@ MosaicOptions qc_mosaic(MosaicOptions mosaic, size_t scans) {
   mosaic.title.clear();  // the card says it
   mosaic.legend = scans <= 200;
   mosaic.columns = scans <= 200 ? 6 : 4;
-  mosaic.tile_height = scans <= 40 ? 160 : scans <= 200 ? 96 : 64;
+  mosaic.tile_height = scans <= 40 ? 160 : scans <= 200 ? 96 : scans <= 500 ? 64 : scans <= 1500 ? 52 : 40;
   return mosaic;
 }
 
