@@ -27,7 +27,6 @@ make_root() {
   debootstrap --variant=minbase "$suite" "$root" "$source" "$script" >"$root.log" 2>&1 ||
     { tail -5 "$root.log" >&2; die "debootstrap of $suite failed; all it said is in $root.log"; }
   [ "$suite" != bookworm ] || echo "deb $source bookworm-backports main" >>"$root/etc/apt/sources.list"
-  cp /etc/ssl/certs/ca-certificates.crt "$root/etc/gyrus-mirror.crt" 2>/dev/null || true
   touch "$root/etc/gyrus-bare"
 }
 
@@ -60,3 +59,121 @@ inside() {
     exit $status
   ' clean "$roots/$suite" "$files" "$roots/$suite.lines" "$@"
 }
+
+# Lines that install Mesa's software Vulkan, as docs/install.md says it.
+mesa_lines() {
+  echo 'apt-get update -qq -o Acquire::Check-Valid-Until=false'
+  local from=
+  [ "$1" != bookworm ] || from='-t bookworm-backports '
+  echo "apt-get install -y -qq --no-install-recommends ${from}mesa-vulkan-drivers >/dev/null 2>&1"
+}
+
+# $1 is gyrus as one starts it there.
+demo_lines() {
+  cat <<SH
+cd /tmp
+$1 --version
+$1 devices
+$1 demo --out /tmp/demo
+test -s /tmp/demo/labels.nii.gz
+ls /tmp/demo
+SH
+}
+
+run_step() {
+  local step=$1 suite=$2
+  case $step in
+    deb)
+      { mesa_lines "$suite"
+        echo 'apt-get install -y -qq --no-install-recommends /files/gyrus_*.deb >/dev/null 2>&1'
+        echo 'test -s /usr/share/man/man1/gyrus.1 -o -s /usr/share/man/man1/gyrus.1.gz'
+        echo 'test -s /usr/share/doc/gyrus/third-party-licences'
+        demo_lines gyrus; } | inside "$suite" "$roots/apt-$suite=/var/cache/apt/archives" ;;
+    bundle | own-libc)
+      local name='gyrus-*-linux-x86_64.tar.xz'
+      [ "$step" = bundle ] || name='gyrus-*-own-libc.tar.xz'
+      { mesa_lines "$suite"
+        echo 'apt-get install -y -qq --no-install-recommends xz-utils >/dev/null 2>&1'
+        echo "cd /opt && tar xJf /files/$name"
+        echo 'test -s /opt/gyrus-*/third-party-licences.txt'
+        demo_lines '/opt/gyrus-*/gyrus'; } | inside "$suite" "$roots/apt-$suite=/var/cache/apt/archives" ;;
+    recipe) run_recipes ;;
+    readme) play_readme "$suite" ;;
+    *) die "\"$step\" is no step; there are deb, bundle, own-libc, recipe and readme" ;;
+  esac
+}
+
+# The container recipes, line by line, in the root that they start from; then the BIDS App that they make, on a dataset.
+run_recipes() {
+  local data
+  data=$(mktemp -d)
+  python3 - "$tree/tests/e2e" "$data" <<'PY'
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import tiny_data
+folder = sys.argv[2]
+tiny_data.write_model(f"{folder}/model")
+for subject in ("01", "02"):
+    os.makedirs(f"{folder}/study/sub-{subject}/anat")
+    tiny_data.write_scan(f"{folder}/study/sub-{subject}/anat/sub-{subject}_T1w.nii.gz", 24, int(subject))
+with open(f"{folder}/study/dataset_description.json", "w") as out:
+    json.dump({"Name": "study", "BIDSVersion": "1.9.0"}, out)
+PY
+  local recipe lines
+  for recipe in Dockerfile gyrus.def; do
+    say "the steps of contrib/container/$recipe"
+    lines=$(python3 "$tree/tests/e2e/recipe.py" "$tree/contrib/container/$recipe") || return 1
+    { echo 'MODELS='
+      printf '%s\n' "$lines"
+      echo 'entry_point /data/study /data/out participant -m /data/model --no-conform --outputs report --allow-empty'
+      echo 'entry_point /data/study /data/out group -m /data/model'
+      echo 'test "$(wc -l </data/out/group_seg-model_morph.tsv)" = 3; rm -r /data/out'; } |
+      inside bookworm "$roots/apt-bookworm=/var/cache/apt/archives" "$tree=/tree" "$data=/data" || return 1
+  done
+  rm -r "$data"
+}
+
+# The first block of README, line by line, by somebody who has nothing but the package and a scan. Models come from a
+# mirror on this machine, where the public one cannot be reached.
+play_readme() {
+  local suite=$1 test_data=${GYRUS_TEST_DATA:-$tree/../shared/data} port=18273 server
+  [ -f "$test_data/volumes/chris_t1.nii.gz" ] || { say "readme is left out: the public test data is not here"; return 0; }
+  local lines
+  # The last line takes the default model, which needs a third of an hour without a GPU.
+  lines=$(awk '/^```sh/ && !seen {inside = seen = 1; next} /^```/ {inside = 0} inside' "$tree/README.md")
+  [ -n "${GYRUS_PLAY_ALL:-}" ] || lines=$(printf '%s\n' "$lines" | grep -v 'brain.nii.gz')
+  say "README's lines: $(printf '%s\n' "$lines" | sed 's/ *#.*//' | paste -sd';')"
+  python3 -m http.server --bind 127.0.0.1 --directory "$test_data/models" "$port" >/dev/null 2>&1 &
+  server=$!
+  trap 'kill $server 2>/dev/null || true' RETURN
+  { mesa_lines "$suite"
+    echo 'apt-get install -y -qq --no-install-recommends ca-certificates >/dev/null 2>&1'
+    echo "export GYRUS_MODELS_URL=http://127.0.0.1:$port XDG_RUNTIME_DIR=/tmp"
+    echo 'sudo() { "$@"; }'
+    echo 'mkdir /home/new && cd /home/new && cp /files/gyrus_*.deb /volumes/chris_t1.nii.gz . && mv chris_t1.nii.gz scan.nii.gz'
+    echo 'set -x'
+    printf '%s\n' "$lines"
+    echo 'set +x; ls -l'
+    echo 'for f in mask.nii.gz tissue.nii.gz look.png volumes.csv; do test -s $f; done; cat volumes.csv'; } |
+    inside "$suite" "$roots/apt-$suite=/var/cache/apt/archives" "$test_data/volumes=/volumes"
+}
+
+mkdir -p "$roots"
+failed=
+for suite in bookworm forky; do
+  make_root "$suite"
+  mkdir -p "$roots/apt-$suite/partial"
+  for step in "${steps[@]}"; do
+    # Recipes start from Debian 12; a stranger's first hour takes one root too.
+    case $step-$suite in recipe-forky | readme-forky) continue ;; esac
+    say "$step in $suite"
+    if (run_step "$step" "$suite") >"$roots/$step-$suite.log" 2>&1; then
+      say "$step in $suite: done"
+    else
+      failed="$failed $step-$suite"
+      tail -20 "$roots/$step-$suite.log" >&2
+    fi
+  done
+done
+[ -z "$failed" ] || die "failed:$failed"
+say "everything was installed and ran"
