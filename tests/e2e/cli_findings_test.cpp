@@ -102,6 +102,23 @@ TEST_F(Findings, ValuesTooLargeForFloatsAreCalledThat) {
       << outcome.err;
 }
 
+// T-L10, T-L17
+TEST_F(Findings, ListsPipesAndNamesInCapitals) {
+  write_model("net");
+  write_scan("upper.nii.gz", ramp_volume());
+  fs::rename(folder_ / "upper.nii.gz", folder_ / "UPPER.NII.GZ");
+  write("list.txt", to_bytes("# all\n\n  UPPER.NII.GZ  \n"));
+  const std::string segment = std::string(GYRUS_PROGRAM) + " segment -q --no-conform -m net ";
+  const Outcome listed = run({"-c", segment + "--list - --out-dir out < list.txt"}, {}, "/bin/sh");
+  EXPECT_EQ(listed.status, 0) << listed.err;
+  EXPECT_TRUE(fs::exists(folder_ / "out/UPPER_labels.nii.gz"));
+  for (const char* end : {"-o - ", "-o /dev/stdout "}) {
+    const Outcome piped = run({"-c", segment + end + "UPPER.NII.GZ | head -c 2 | od -An -tx1"}, {}, "/bin/sh");
+    EXPECT_EQ(piped.out, " 1f 8b\n") << end << piped.err;
+  }
+  EXPECT_NE(run_well({"segment", "--help"}).out.find("standard input"), std::string::npos);
+}
+
 // T-L18
 TEST_F(Findings, WithoutAHomeNothingIsLeftInTheFolder) {
   write_model("net");

@@ -17,7 +17,7 @@ for file in bin/gyrus include/gyrus/gyrus.h share/man/man1/gyrus.1 share/bash-co
   share/doc/gyrus/copyright share/doc/gyrus/CITATION.cff; do
   [ -s "$usr/$file" ] || die "$file is missing"
 done
-for name in libdeflate libpng libjpeg nlohmann Dawn; do
+for name in libdeflate libpng libjpeg nlohmann Dawn SPIRV-Tools 'Apache License'; do
   grep -qi "$name" "$usr/share/doc/gyrus/third-party-licences" || die "the licence of $name is missing"
 done
 version=$("$usr/bin/gyrus" --version)
