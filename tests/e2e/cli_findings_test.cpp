@@ -65,9 +65,9 @@ TEST_F(Findings, AllVolumesOfASeriesGetOneMask) {
   file[48] = 3;
   write_file(in_folder("series.nii"), file);
   run_well({"segment", "series.nii", "-m", "net", "-o", "labels.nii.gz", "--no-conform", "--volume", "0", "--mask",
-            "mask.nii.gz", "--brain", "brain.nii.gz", "--all-volumes"});
+            "mask.nii.gz", "--brain", "brain.nii.gz", "--all-volumes", "--border", "-2"});
   const Volume mask = read_volume(in_folder("mask.nii.gz"));
-  int64_t inside = 0;
+  int64_t inside = 0, outside = 0;
   for (int64_t frame = 0; frame < 3; ++frame) {
     ReadOptions options;
     options.frame = frame;
@@ -75,11 +75,12 @@ TEST_F(Findings, AllVolumesOfASeriesGetOneMask) {
     const Volume after = read_volume(in_folder("brain.nii.gz"), options);
     EXPECT_EQ(after.type, VoxelType::U8);
     for (int64_t i = 0; i < mask.voxels(); ++i) {
-      inside += value_at(mask, i) != 0;
+      (value_at(mask, i) != 0 ? inside : outside) += 1;
       ASSERT_EQ(value_at(after, i), value_at(mask, i) == 0 ? 0 : value_at(before, i)) << frame << " " << i;
     }
   }
   EXPECT_GT(inside, 0);
+  EXPECT_GT(outside, 0);
   EXPECT_NE(volume_comment(in_folder("brain.nii.gz")).find("\"volumes\""), std::string::npos);
   expect_refused({"segment", "series.nii", "-m", "net", "-o", "x.nii.gz", "--all-volumes"}, 2, "--brain");
 }
