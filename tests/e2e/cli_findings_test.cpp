@@ -1,6 +1,7 @@
 // What people stumbled over, each once.
 #include "core/files.h"
 #include "e2e/e2e_support.h"
+#include "support/onnx_writer.h"
 
 namespace gyrus::test {
 namespace {
@@ -51,7 +52,13 @@ TEST_F(Findings, FreeSurfersNumbersAndDistancesAreWritten) {
 }
 
 TEST_F(Findings, AllVolumesOfASeriesGetOneMask) {
-  write_model("net");
+  // Labels what is brighter than 0.3 of the range.
+  using namespace onnx_file;
+  write("net/net.onnx", to_bytes(model(node("Conv", {"x", "w", "b"}, {"y"}) +
+                                       initializer(tensor("w", Float, {2, 1, 1, 1, 1}, std::vector<float>{0, 1})) +
+                                       initializer(tensor("b", Float, {2}, std::vector<float>{0, -0.3f})) +
+                                       input("x", Float, {1, 1, -1, -1, -1}) + output("y"))));
+  write("net/gyrus.json", to_bytes(R"({"normalize": "minmax"})"));
   // Three volumes of 16³ bytes behind one header.
   const Volume one = ramp_volume();
   std::string file = text_of([&] {
@@ -64,8 +71,8 @@ TEST_F(Findings, AllVolumesOfASeriesGetOneMask) {
   file[40] = 4;  // dim: four of them, the last 3
   file[48] = 3;
   write_file(in_folder("series.nii"), file);
-  run_well({"segment", "series.nii", "-m", "net", "-o", "labels.nii.gz", "--no-conform", "--volume", "0", "--mask",
-            "mask.nii.gz", "--brain", "brain.nii.gz", "--all-volumes", "--border", "-2"});
+  run_well({"segment", "series.nii", "-m", "net", "-o", "labels.nii.gz", "--volume", "0", "--mask", "mask.nii.gz",
+            "--brain", "brain.nii.gz", "--all-volumes"});
   const Volume mask = read_volume(in_folder("mask.nii.gz"));
   int64_t inside = 0, outside = 0;
   for (int64_t frame = 0; frame < 3; ++frame) {
