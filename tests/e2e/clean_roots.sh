@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # clean_roots.sh FILES ROOTS [STEP…]: what make release made (FILES), installed in clean roots of Debian 12 and of Debian
 # testing, where nothing else is, and gyrus demo run in each by software Vulkan. STEPs are of deb, bundle, own-libc,
-# recipe, readme; all if not given. The bare roots are made once and kept under ROOTS; what a step does to one is thrown
+# recipe, engine, readme; all if not given. The bare roots are made once and kept under ROOTS; what a step does to one is thrown
 # away after it. Needs root; status 77 where that or debootstrap's mirror is missing.
 set -euo pipefail
 tree=$(cd "$(dirname "$0")/../.." && pwd)
 files=$(realpath "${1:?usage: clean_roots.sh FILES ROOTS [STEP…]}")
 roots=$(realpath -m "${2:?usage: clean_roots.sh FILES ROOTS [STEP…]}")
 shift 2
-[ $# -gt 0 ] && steps=("$@") || steps=(deb bundle own-libc recipe readme)
+[ $# -gt 0 ] && steps=("$@") || steps=(deb bundle own-libc recipe engine readme)
 say() { printf 'clean roots: %s\n' "$*"; }
 die() { printf 'clean roots: %s\n' "$*" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || { say "skipped: a root of its own needs root"; exit 77; }
@@ -98,16 +98,15 @@ run_step() {
         echo 'test -s /opt/gyrus-*/third-party-licences.txt'
         demo_lines '/opt/gyrus-*/gyrus'; } | inside "$suite" "$roots/apt-$suite=/var/cache/apt/archives" ;;
     recipe) run_recipes ;;
+    engine) run_engine ;;
     readme) play_readme "$suite" ;;
-    *) die "\"$step\" is no step; there are deb, bundle, own-libc, recipe and readme" ;;
+    *) die "\"$step\" is no step; there are deb, bundle, own-libc, recipe, engine and readme" ;;
   esac
 }
 
-# The container recipes, line by line, in the root that they start from; then the BIDS App that they make, on a dataset.
-run_recipes() {
-  local data
-  data=$(mktemp -d)
-  python3 - "$tree/tests/e2e" "$data" <<'PY'
+# A study of two and a tiny model, in folder $1.
+make_study() {
+  python3 - "$tree/tests/e2e" "$1" <<'PY'
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 import tiny_data
@@ -119,24 +118,61 @@ for subject in ("01", "02"):
 with open(f"{folder}/study/dataset_description.json", "w") as out:
     json.dump({"Name": "study", "BIDSVersion": "1.9.0"}, out)
 PY
+}
+
+# Lines that use the BIDS App which $1 starts.
+app_lines() {
+  echo "$1 /data/study /data/out participant -m /data/model --no-conform --outputs report --allow-empty"
+  echo "$1 /data/study /data/out group -m /data/model"
+  echo 'test "$(wc -l </data/out/group_seg-model_morph.tsv)" = 3; rm -r /data/out'
+}
+
+# The container recipes, line by line, in the root that they start from; then the BIDS App that they make, on a dataset.
+run_recipes() {
+  local data
+  data=$(mktemp -d)
+  make_study "$data"
   local recipe lines
   for recipe in Dockerfile gyrus.def; do
     say "the steps of contrib/container/$recipe"
     lines=$(python3 "$tree/tests/e2e/recipe.py" "$tree/contrib/container/$recipe") || return 1
     { echo 'MODELS='
       printf '%s\n' "$lines"
-      echo 'entry_point /data/study /data/out participant -m /data/model --no-conform --outputs report --allow-empty'
-      echo 'entry_point /data/study /data/out group -m /data/model'
-      echo 'test "$(wc -l </data/out/group_seg-model_morph.tsv)" = 3; rm -r /data/out'; } |
+      app_lines entry_point; } |
       inside bookworm "$roots/apt-bookworm=/var/cache/apt/archives" "$tree=/tree" "$data=/data" || return 1
   done
+  rm -r "$data"
+}
+
+# The Dockerfile by Debian's own buildah, which builds without namespaces; what it starts from is the bare root.
+run_engine() {
+  local data
+  data=$(mktemp -d)
+  make_study "$data"
+  tar -C "$roots/bookworm" --one-file-system -cf "$data/base.tar" .
+  { mesa_lines bookworm | head -1
+    cat <<'SH'
+apt-get install -y -qq --no-install-recommends buildah ca-certificates >/dev/null 2>&1
+export BUILDAH_ISOLATION=chroot
+buildah() { command buildah --storage-driver vfs --root /tmp/images --runroot /tmp/running "$@"; }
+base=$(buildah from scratch)
+buildah add -q "$base" /data/base.tar / >/dev/null
+buildah commit -q "$base" docker.io/library/debian:bookworm-slim >/dev/null
+cd /tree
+buildah bud -q --pull-never --build-arg MODELS= -f contrib/container/Dockerfile -t gyrus .
+app=$(buildah from --pull-never localhost/gyrus)
+entry=$(buildah inspect --format '{{.OCIv1.Config.Entrypoint}}' "$app" | tr -d '[]')
+test "$entry" = "gyrus bids"
+run() { buildah run -v /data:/data "$app" -- $entry "$@"; }
+SH
+    app_lines run; } | inside bookworm "$roots/apt-bookworm=/var/cache/apt/archives" "$tree=/tree" "$data=/data" || return 1
   rm -r "$data"
 }
 
 # The first block of README, line by line, by somebody who has nothing but the package and a scan. Models come from a
 # mirror on this machine, where the public one cannot be reached.
 play_readme() {
-  local suite=$1 test_data=${GYRUS_TEST_DATA:-$tree/../shared/data} port=18273 server
+  local suite=$1 test_data=${GYRUS_TEST_DATA:-$tree/../shared/data} port=18273 server status=0
   [ -f "$test_data/volumes/chris_t1.nii.gz" ] || { say "readme is left out: the public test data is not here"; return 0; }
   local lines
   # The last line takes the default model, which needs a third of an hour without a GPU.
@@ -145,7 +181,6 @@ play_readme() {
   say "README's lines: $(printf '%s\n' "$lines" | sed 's/ *#.*//' | paste -sd';')"
   python3 -m http.server --bind 127.0.0.1 --directory "$test_data/models" "$port" >/dev/null 2>&1 &
   server=$!
-  trap 'kill $server 2>/dev/null || true' RETURN
   { mesa_lines "$suite"
     echo 'apt-get install -y -qq --no-install-recommends ca-certificates >/dev/null 2>&1'
     echo "export GYRUS_MODELS_URL=http://127.0.0.1:$port XDG_RUNTIME_DIR=/tmp"
@@ -155,7 +190,9 @@ play_readme() {
     printf '%s\n' "$lines"
     echo 'set +x; ls -l'
     echo 'for f in mask.nii.gz tissue.nii.gz look.png volumes.csv; do test -s $f; done; cat volumes.csv'; } |
-    inside "$suite" "$roots/apt-$suite=/var/cache/apt/archives" "$test_data/volumes=/volumes"
+    inside "$suite" "$roots/apt-$suite=/var/cache/apt/archives" "$test_data/volumes=/volumes" || status=1
+  kill "$server" 2>/dev/null || true
+  return "$status"
 }
 
 mkdir -p "$roots"
@@ -165,7 +202,7 @@ for suite in bookworm forky; do
   mkdir -p "$roots/apt-$suite/partial"
   for step in "${steps[@]}"; do
     # Recipes start from Debian 12; a stranger's first hour takes one root too.
-    case $step-$suite in recipe-forky | readme-forky) continue ;; esac
+    case $step-$suite in recipe-forky | engine-forky | readme-forky) continue ;; esac
     say "$step in $suite"
     if (run_step "$step" "$suite") >"$roots/$step-$suite.log" 2>&1; then
       say "$step in $suite: done"
