@@ -17,7 +17,7 @@ FORKY = scripts/forky-root.sh $(FORKY_ROOT) --
 SOURCES = git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/'
 
 .PHONY: all setup setup-web setup-tests setup-python build install demo web python wheel test test-all test-format \
-	test-release test-python test-web test-asan test-fuzz test-forky build-forky bundle bundle-forky release bench fuzz format tidy \
+	test-release test-python test-web test-asan test-fuzz test-forky build-forky bundle bundle-forky release test-release-files bench fuzz format tidy \
 	clean
 
 all: build
@@ -74,7 +74,7 @@ test: setup-tests test-format test-release test-python test-web test-asan test-f
 test-all: export GYRUS_TEST_FULL = 1
 test-all: FUZZ_SECONDS = 60
 test-all: ASAN_TESTS += unit_ops unit_goldens unit_passes unit_plan unit_engine conformance_runtime
-test-all: test tidy test-forky
+test-all: test tidy test-forky test-release-files
 
 test-format: setup
 	@$(SOURCES) | xargs clang-format-14 --dry-run -Werror
@@ -113,8 +113,14 @@ bundle: build
 	@scripts/bundle.sh build/release build/bundle
 
 # What is given out, in build/release-files: a package for Debian and both bundles as archives, with all licences.
-release: build bundle bundle-forky
+release: web build-forky
+	@scripts/bundle.sh build/release build/release-bundle --release
+	@$(FORKY) scripts/bundle.sh build/forky build/release-bundle-own-libc --own-libc --release
 	@scripts/release.sh build/release-files
+
+# The same, installed in clean roots of Debian 12 and testing, and the container's recipe and README's first lines played there.
+test-release-files: release
+	tests/e2e/clean_roots.sh build/release-files build/clean-roots
 
 # The same tree against the Dawn that Debian testing packages, tested on its Mesa, which offers f16 and subgroups.
 build-forky:

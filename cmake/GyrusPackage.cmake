@@ -9,7 +9,19 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_SOURCE_DIR}/node_modules/bun-webgpu-linux-x64 ${PROJECT_BINARY_DIR})
+# Every Debian has another version of cpp-httplib, so the package brings its own, where Dawn lies too: one package then
+# serves Debian 12 and newer.
+find_library(GYRUS_HTTPLIB_FILE cpp-httplib)
+if(GYRUS_HTTPLIB_FILE)
+  execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${GYRUS_HTTPLIB_FILE} OUTPUT_VARIABLE httplib_facts ERROR_QUIET)
+  if(httplib_facts MATCHES "SONAME +([^\n]+)")
+    file(REAL_PATH ${GYRUS_HTTPLIB_FILE} httplib_real)
+    configure_file(${httplib_real} ${PROJECT_BINARY_DIR}/private/${CMAKE_MATCH_1} COPYONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/private/${CMAKE_MATCH_1} DESTINATION ${CMAKE_INSTALL_LIBDIR}/gyrus)
+  endif()
+endif()
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/private
+  ${PROJECT_SOURCE_DIR}/node_modules/bun-webgpu-linux-x64 ${PROJECT_BINARY_DIR})
 # Dawn loads the Vulkan loader and gyrus libcurl when they are needed.
 set(CPACK_DEBIAN_PACKAGE_DEPENDS libvulkan1)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "mesa-vulkan-drivers (>= 23.1), libcurl4 | libcurl4t64")

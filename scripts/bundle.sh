@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
-# bundle.sh BUILD OUT [--own-libc]: the programs of a build with the shared libraries that they need beside them, so that
-# they run on a machine with only libc and libstdc++ (same or newer). With --own-libc these and the loader come along
-# too: OUT then runs on any x86-64 Linux, however old, started through the scripts in it. The Vulkan driver is the
-# machine's own.
+# bundle.sh BUILD OUT [--own-libc] [--release]: the programs of a build with the shared libraries that they need beside
+# them, so that they run on a machine with only libc and libstdc++ (same or newer). With --own-libc these and the loader
+# come along too: OUT then runs on any x86-64 Linux, however old, started through the scripts in it. With --release gyrus
+# alone, stripped, without the programs for measuring. The Vulkan driver is the machine's own.
 set -euo pipefail
-usage='usage: bundle.sh BUILD OUT [--own-libc]'
-build=${1:?$usage} out=${2:?$usage} own_libc=${3:-}
-[ -z "$own_libc" ] || [ "$own_libc" = --own-libc ] || { echo "$usage" >&2; exit 1; }
+usage='usage: bundle.sh BUILD OUT [--own-libc] [--release]'
+build=${1:?$usage} out=${2:?$usage} own_libc= release=
+shift 2
+for option in "$@"; do
+  case $option in
+    --own-libc) own_libc=1 ;;
+    --release) release=1 ;;
+    *) echo "$usage" >&2; exit 1 ;;
+  esac
+done
 rm -rf "$out"
 mkdir -p "$out"
 out=$(realpath "$out")
@@ -15,9 +22,10 @@ mkdir -p "$lib"
 
 programs=("$build/bin/gyrus")
 for program in "$build"/bench/*; do
-  [ -f "$program" ] && [ -x "$program" ] && programs+=("$program")
+  [ -z "$release" ] && [ -f "$program" ] && [ -x "$program" ] && programs+=("$program")
 done
 cp "${programs[@]}" "$lib"
+[ -z "$release" ] || strip "$lib/gyrus"
 
 # All that the loader finds for them; the C and C++ libraries, which every machine has, only where they are asked for.
 every_machine_has='/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|ld-linux[^/]*)\.so'

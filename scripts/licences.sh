@@ -30,7 +30,7 @@ done
   done
   printf '\n==== Dawn ====\n\n'
   cat <<'DAWN'
-Copyright The Dawn & Tint Authors
+Copyright 2017-2026 The Dawn & Tint Authors
 
 Redistribution and use in source and binary forms, with or without
 modification, are permitted provided that the following conditions are met:
@@ -57,4 +57,9 @@ CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN CONTRACT, STRICT LIABILITY,
 OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY OUT OF THE USE
 OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
 DAWN
+  # Where Dawn is not Debian's, whose own file above tells it, it holds these too.
+  if ! printf '%s\n' "${packages[@]}" | grep -q dawn; then
+    printf '\n==== SPIRV-Tools (The Khronos Group Inc., Google LLC and others) and Abseil (The Abseil Authors), in Dawn ====\n\n'
+    cat /usr/share/common-licenses/Apache-2.0
+  fi
 } >"$out"

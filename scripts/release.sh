@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # release.sh OUT: what is given out, in OUT: a package for Debian, the bundle as an archive, the one with its own C library
-# where build/bundle-forky was made, and their SHA-256. make release calls it.
+# where build/release-bundle-own-libc was made, and their SHA-256. make release makes those and calls it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?usage: release.sh OUT}
@@ -15,7 +15,7 @@ archive() {
   [ -d "$from" ] || { echo "release: $from is not there, so $name is left out" >&2; return 0; }
   tar -C "$from" --transform "s,^\.,$name," --sort=name --owner=0 --group=0 -cJf "$out/$name.tar.xz" .
 }
-archive build/bundle linux-x86_64
-archive build/bundle-forky linux-x86_64-own-libc
+archive build/release-bundle linux-x86_64
+archive build/release-bundle-own-libc linux-x86_64-own-libc
 (cd "$out" && sha256sum -- *.deb *.tar.xz >SHA256SUMS)
 ls -sh "$out"

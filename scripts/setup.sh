@@ -4,7 +4,8 @@
 #   GYRUS_NO_INSTALL=1   check only, never install
 #   --with-web           also what web/ needs to be built and tested: emscripten, Chromium, its npm packages
 #   --with-python        also what the Python package needs to be built and used: pybind11, numpy, nibabel, pip, venv
-#   --with-tests         also what the tests compare with or run under: the same, pytest, scipy, Slurm, Snakemake
+#   --with-tests         also what the tests compare with or run under: the same, pytest, scipy, Slurm, Snakemake, and the
+#                        BIDS validator (npm)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,14 +20,14 @@ oldest_mesa=23.1   # older ones lack dynamic indexing of sampled-image arrays, w
 . scripts/debian-source.sh
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
-with_web=
+with_web= with_tests=
 python_packages=(python3-dev pybind11-dev python3-numpy python3-nibabel python3-venv python3-pip python3-setuptools
   python3-wheel)
 for argument in "$@"; do
   case $argument in
     --with-web) with_web=1; packages+=(emscripten chromium) ;;
     --with-python) packages+=("${python_packages[@]}") ;;
-    --with-tests) packages+=("${python_packages[@]}" python3-pytest python3-scipy slurmctld slurmd slurm-client munge snakemake) ;;
+    --with-tests) with_tests=1; packages+=("${python_packages[@]}" python3-pytest python3-scipy slurmctld slurmd slurm-client munge snakemake) ;;
     *) die "\"$argument\" is no option; there are --with-web, --with-python and --with-tests" ;;
   esac
 done
@@ -89,4 +90,5 @@ if [ -n "$with_web" ]; then
   # Debian 12 has Node 18; Playwright wants 20. The Makefile takes this one where it is installed.
   [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || npm_packages scripts/node "Node 20"
 fi
+[ -z "$with_tests" ] || npm_packages tests/bids "the BIDS validator"
 say "ready"

@@ -113,7 +113,7 @@ class Batch {
   }
 
   // What will have made the results, as far as it is known before the network runs.
-  Provenance provenance_of(const Job& job, const SourceFile& source) const {
+  Provenance provenance_of(const Job& job, const SourceFile& source, const std::vector<SourceFile>& others) const {
     Provenance by;
     by.version = GYRUS_VERSION;
     by.model = manifest_.name;
@@ -122,6 +122,7 @@ class Batch {
     by.scan = job.source.empty() ? job.scan : job.source;
     by.scan_bytes = source.bytes;
     by.scan_sha256 = source.sha256;
+    for (size_t i = 0; i < others.size(); ++i) by.options[cat("channel_", i + 1, kHashEnd)] = others[i].sha256;
     return by;
   }
 
@@ -129,7 +130,9 @@ class Batch {
   bool complete(size_t i) {
     const Job& job = jobs_[i];
     check_comparable(job);
-    const Provenance made = check_before(job, provenance_of(job, source_file(job.scan)), options_.outputs);
+    std::vector<SourceFile> others;
+    for (const std::string& other : pipelines_[0].other_channels(job.scan)) others.push_back(source_file(other));
+    const Provenance made = check_before(job, provenance_of(job, source_file(job.scan), others), options_.outputs);
     if (options_.precision != "auto" && options_.precision != made.precision)
       fail(ErrorCode::InvalidInput, job.scan, job.outputs.labels, " is there already, but made in ", made.precision,
            ": say --again to replace it, or give the results another folder");
@@ -197,7 +200,7 @@ class Batch {
         Segmentation& item = moving->item;
         pipelines_[0].finish(item);
         check_interrupted();
-        Provenance by = provenance_of(jobs_[i], item.source);
+        Provenance by = provenance_of(jobs_[i], item.source, item.other_sources);
         by.device = item.facts.adapter.name;
         by.precision = item.facts.precision;
         by.date = date_now();

@@ -18,7 +18,7 @@ constexpr const char* kBidsVersion = "1.9.0";
 constexpr const char* kProgram = "gyrus";
 // What gyrus writes beside what the specification names.
 constexpr const char* kIgnored =
-    "*.html\n*.csv\n*_dseg_itksnap.txt\n*_dseg_freesurfer.txt\nsub-*/figures/\ngroup_*\n*.claim\n*.part\n";
+    "*.html\n*.csv\n*_dseg_itksnap.txt\n*_dseg_freesurfer.txt\n*_morph.tsv\nsub-*/figures/\ngroup_*\n*.claim\n*.part\n";
 
 bool starts_with(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
 
@@ -247,7 +247,9 @@ Job bids_job(const BidsLayout& layout, const BidsScan& scan) {
   paths.texts[stem + seg + desc + "_dseg.json"] = of_labels;
   paths.texts[stem + masked + "_mask.json"] = of_mask;
   if (!paths.brain.empty()) paths.texts[stem + masked + "_" + scan.suffix + ".json"] = of_brain;
-  if (!paths.probabilities.empty()) paths.texts[stem + seg + desc + "_probseg.json"] = of_labels;
+  // One for each class: by the inheritance principle a common one of T1w would be that of other contrasts too.
+  if (!paths.probabilities.empty())
+    paths.texts[stem + seg + "_label-" + kClassWord + desc + "_probseg.json"] = of_labels;
   return job;
 }
 

@@ -92,7 +92,7 @@ void add_describe(CLI::App& models) {
       "Examples:\n  gyrus models describe mindgrab\n  gyrus models describe models/model18cls --json\n"
       "  gyrus models describe models/own --write");
   command->callback([arguments, write] {
-    if (*write) return print_out(write_manifest(open_model(arguments->model)) + "\n");
+    if (*write) return print_out(write_manifest(arguments->model) + "\n");
     if (describe_absent(*arguments)) return;
     print_info(*arguments);
     const DescribedModel described = open_model(arguments->model);

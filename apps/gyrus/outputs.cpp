@@ -51,6 +51,15 @@ std::string probability_path(const std::string& path, const LabelTable& table, s
   return path.substr(0, at) + class_word(table, c, entity_word) + path.substr(at + std::string(kClassWord).size());
 }
 
+// One path for each class where kClassWord stands for it, else the path itself.
+std::vector<std::string> for_classes(const std::string& path, const LabelTable& table) {
+  if (path.find(kClassWord) == std::string::npos) return {path};
+  std::vector<std::string> paths;
+  for (size_t c = 1; c < table.entries.size(); ++c)
+    paths.push_back(probability_path(path, table, table.entries.size(), c));
+  return paths;
+}
+
 // A result and what made it, in one file.
 void write_result(const std::string& path, Volume volume, const Provenance& by, bool labels) {
   volume.description = provenance_line(by);
@@ -96,7 +105,8 @@ void write_tables(const OutputPaths& paths, const LabelTable& table, const Prove
   for (const auto& [path, json] : paths.texts) {
     Json text = json;
     text["Provenance"] = Json::parse(provenance_json(by));
-    write_file(path, text.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    for (const std::string& one : for_classes(path, table))
+      write_file(one, text.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }
 }
 
@@ -105,7 +115,7 @@ MosaicOptions qc_mosaic(MosaicOptions mosaic, size_t scans) {
   mosaic.title.clear();  // the card says it
   mosaic.legend = scans <= 200;
   mosaic.columns = scans <= 200 ? 6 : 4;
-  mosaic.tile_height = scans <= 40 ? 160 : scans <= 200 ? 96 : 64;
+  mosaic.tile_height = scans <= 40 ? 160 : scans <= 200 ? 96 : scans <= 500 ? 64 : scans <= 1500 ? 52 : 40;
   return mosaic;
 }
 
@@ -147,7 +157,8 @@ std::vector<std::string> OutputPaths::files(const LabelTable& classes) const {
   std::vector<std::string> all = volumes(classes);
   for (const std::string* one : {&report, &picture, &sidecar, &itksnap, &freesurfer})
     if (!one->empty()) all.push_back(*one);
-  for (const auto& [path, text] : texts) all.push_back(path);
+  for (const auto& [path, text] : texts)
+    for (const std::string& one : for_classes(path, classes)) all.push_back(one);
   return all;
 }
 
@@ -156,12 +167,14 @@ OutputPaths OutputPaths::missing(const LabelTable& classes) const {
   for (std::string* one : {&out.labels, &out.mask, &out.brain, &out.distance, &out.aseg, &out.report, &out.picture,
                            &out.sidecar, &out.itksnap, &out.freesurfer})
     clear_existing(*one);
-  std::erase_if(out.texts, [](const auto& text) { return std::filesystem::exists(text.first); });
+  const auto all_exist = [](const std::vector<std::string>& files) {
+    return std::all_of(files.begin(), files.end(),
+                       [](const std::string& path) { return std::filesystem::exists(path); });
+  };
+  std::erase_if(out.texts, [&](const auto& text) { return all_exist(for_classes(text.first, classes)); });
   OutputPaths maps;
   maps.probabilities = probabilities;
-  const std::vector<std::string> files = maps.volumes(classes);
-  if (std::all_of(files.begin(), files.end(), [](const std::string& path) { return std::filesystem::exists(path); }))
-    out.probabilities.clear();
+  if (all_exist(maps.volumes(classes))) out.probabilities.clear();
   return out;
 }
 

@@ -23,9 +23,10 @@ struct OutputPaths {
   std::string aseg;           // the labels in FreeSurfer's numbers
   std::string probabilities;  // a file, or one for each class with its name for kClassWord, else before the ending
   std::string report, picture;
-  std::string sidecar;                                  // names and colours of the labels as JSON,
-  std::string itksnap, freesurfer;                      // and as the tables of those programs
-  std::map<std::string, nlohmann::ordered_json> texts;  // by path: JSON, to which what made them is added
+  std::string sidecar;              // names and colours of the labels as JSON,
+  std::string itksnap, freesurfer;  // and as the tables of those programs
+  std::map<std::string, nlohmann::ordered_json>
+      texts;  // by path (with kClassWord as above): JSON, to which what made them is added
 
   // All files that are to be, for a model with these classes.
   std::vector<std::string> files(const LabelTable& classes) const;

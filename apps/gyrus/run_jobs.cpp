@@ -78,13 +78,13 @@ void tell(const Job& job, const JobResult& result) {
           files.empty() ? "" : "; what was missing was made: " + files));
 }
 
+// Takes the pictures out of the results: of a thousand scans they are some megabytes.
 void write_qc(const std::string& path, const Manifest& manifest, const std::vector<Job>& jobs,
-              const std::vector<JobResult>& results) {
+              std::vector<JobResult>& results) {
   std::vector<QcEntry> entries;
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (!results[i].claimed_by.empty()) continue;
-    entries.push_back(results[i].qc);
-    entries.back().name = jobs[i].scan;
+    entries.push_back({jobs[i].scan, std::move(results[i].qc.png), results[i].qc.report, {}});
     if (results[i].state == JobState::Failed) entries.back().error = results[i].error;
   }
   write_file(path, qc_page(cat("gyrus ", manifest.name), entries));
@@ -171,7 +171,7 @@ void run_jobs(const std::vector<Job>& jobs, const DescribedModel& model, const S
     bar.clear();
     tell(jobs[i], result);
   };
-  const std::vector<JobResult> results = run_batch(jobs, model, pipeline, batch);
+  std::vector<JobResult> results = run_batch(jobs, model, pipeline, batch);
   bar.clear();
   if (!arguments.trace.empty()) write_file(arguments.trace, timeline.trace());
   check_interrupted();  // a page or table of a part would replace that of all

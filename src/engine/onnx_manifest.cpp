@@ -152,7 +152,8 @@ DescribedModel describe_onnx(onnx::ModelFile file, const std::string& name, cons
   const auto own = files.find(kManifestName);
   if (own == files.end())
     fail(ErrorCode::InvalidModel, file.path, "an ONNX file does not say how scans are prepared for it: write a ",
-         kManifestName, " beside it (docs/models.md has examples for MONAI and nnU-Net)");
+         kManifestName, " beside it (gyrus models describe ", file.path,
+         " --write begins one; docs/models.md has examples for MONAI and nnU-Net)");
   const std::string folder = file.path.substr(0, file.path.find_last_of('/') + 1);
   const ManifestFile json(text_of(own->second), folder + kManifestName);
   json.check_keys(/*onnx=*/true);

@@ -95,14 +95,16 @@ Segmentation ScanPipeline::read(const std::string& path) const {
   Volume scan;
   std::vector<Volume> channels;
   SourceFile source;
+  std::vector<SourceFile> other_sources;
   {
     const Stage stage(options_.timeline, "prepare", "read", path);
     const std::vector<std::string> others = other_channels(path);
     scan = read_scan(path, &source);
-    for (const std::string& other : others) channels.push_back(read_scan(other, nullptr));
+    for (const std::string& other : others) channels.push_back(read_scan(other, &other_sources.emplace_back()));
   }
   Segmentation item = prepare(std::move(scan), path, channels);
   item.source = source;
+  item.other_sources = std::move(other_sources);
   return item;
 }
 

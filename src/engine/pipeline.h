@@ -49,9 +49,10 @@ struct RunFacts {
 // A scan on its way to its labels.
 struct Segmentation {
   std::string path;
-  Volume scan;                      // as read
-  SourceFile source;                // what it was read from
-  std::optional<Volume> conformed;  // where it had to be
+  Volume scan;                            // as read
+  SourceFile source;                      // what it was read from
+  std::vector<SourceFile> other_sources;  // the same of its further channels
+  std::optional<Volume> conformed;        // where it had to be
   NetworkOptions network;
   Normalization normalization;
   std::map<std::string, Tensor> inputs, outputs;  // of the network; empty once they were used
@@ -77,8 +78,10 @@ class ScanPipeline {
   std::map<std::string, std::string> label_options() const;
   const Session* session() const { return session_ ? &*session_ : nullptr; }  // of the last computation
 
-  // And prepare. The further channels of a model are those of the options, or named as nnU-Net does: scan_0000.nii.gz
-  // with scan_0001.nii.gz beside it.
+  // The further channels of a model: those of the options, or named as nnU-Net does: scan_0000.nii.gz with
+  // scan_0001.nii.gz beside it.
+  std::vector<std::string> other_channels(const std::string& path) const;
+  // And prepare.
   Segmentation read(const std::string& path) const;
   Segmentation prepare(Volume scan, const std::string& path, const std::vector<Volume>& channels = {}) const;
   // Keeps the session for the next scan of the same size and type. What is tried after a failure is in policy.h; the
@@ -88,7 +91,6 @@ class ScanPipeline {
 
  private:
   Volume read_scan(const std::string& path, SourceFile* source) const;
-  std::vector<std::string> other_channels(const std::string& path) const;
   void prepare_onnx(Segmentation& item, const std::vector<Volume>& channels) const;
   NormalizeOptions normalize_of(size_t channel) const;
   bool is_open_for(const Segmentation& item) const;

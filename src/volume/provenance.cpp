@@ -21,6 +21,8 @@ std::string option_of(const Provenance& provenance, const std::string& key) {
 std::string changed_option(const Provenance& made, const Provenance& wanted) {
   for (const auto& [key, value] : wanted.options) {
     const std::string before = option_of(made, key);
+    if (before != value && key.ends_with(kHashEnd) && !before.empty())
+      return "another content of the scan " + key.substr(0, key.size() - std::string(kHashEnd).size());
     if (before != value)
       return cat("another option ", key, " (", before.empty() ? "not set" : before, ", not ", value, ")");
   }

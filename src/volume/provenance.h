@@ -9,6 +9,9 @@
 
 namespace gyrus {
 
+// The end of options that are the SHA-256 of a further scan: channel_1_sha256.
+inline constexpr const char* kHashEnd = "_sha256";
+
 struct Provenance {
   std::string version;                         // of gyrus
   std::string model, weights;                  // its name; SHA-256 of its weights

@@ -19,7 +19,7 @@ h1 { font-size: 1.15em; margin: 0; }
 header label { color: var(--faint); }
 input[type=search] { background: #0b0d10; color: var(--ink); border: 1px solid #333a45; border-radius: 4px; padding: .25em .6em; }
 main { max-width: 1320px; margin: 1em auto; padding: 0 1em; }
-article { background: var(--card); border: 1px solid #262b33; border-radius: 8px; padding: .9em 1.1em; margin-bottom: 1em; scroll-margin-top: 4em; }
+article { background: var(--card); border: 1px solid #262b33; border-radius: 8px; padding: .9em 1.1em; margin-bottom: 1em; scroll-margin-top: 4em; content-visibility: auto; contain-intrinsic-size: auto 400px; }
 article:target, article.current { border-color: #5a7bb8; }
 h2 { font-size: 1em; margin: 0 0 .4em; overflow-wrap: anywhere; }
 img { max-width: 100%; border-radius: 4px; display: block; }
@@ -146,8 +146,12 @@ std::string qc_page(const std::string& title, const std::vector<QcEntry>& entrie
           "<label><input id=\"look\" type=\"checkbox\"> only what needs a look</label>"
           "<span id=\"shown\" class=\"faint\"></span><span class=\"faint\">j / k: next, previous</span>"
           "</header>\n<main>\n");
+  size_t pictures = 0;
+  for (const QcEntry& entry : entries) pictures += (entry.png.size() + 2) / 3 * 4;
+  out.reserve(out.size() + pictures + entries.size() * 4096);
   for (size_t i = 0; i < entries.size(); ++i) out += card(entries[i], i + 1);
-  return out + "</main>\n<script>" + kScript + "</script>\n</body>\n</html>\n";
+  out += cat("</main>\n<script>", kScript, "</script>\n</body>\n</html>\n");
+  return out;
 }
 
 }  // namespace gyrus

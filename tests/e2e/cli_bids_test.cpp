@@ -101,7 +101,8 @@ TEST_F(Bids, FiltersAndFurtherFiles) {
                 stem + "seg-tinynet_dseg.json", stem + "desc-tinynet_mask.nii.gz", stem + "desc-tinynet_mask.json",
                 stem + "desc-tinynet_T1w.nii.gz", stem + "desc-tinynet_T1w.json", stem + "seg-tinynet_morph.tsv",
                 stem + "seg-tinynet_label-label1_probseg.nii.gz", stem + "seg-tinynet_label-label2_probseg.nii.gz",
-                stem + "seg-tinynet_probseg.json", "sub-02/figures/sub-02_ses-b_seg-tinynet_dseg.png"}));
+                stem + "seg-tinynet_label-label1_probseg.json", stem + "seg-tinynet_label-label2_probseg.json",
+                "sub-02/figures/sub-02_ses-b_seg-tinynet_dseg.png"}));
   EXPECT_EQ(read_json(stem + "desc-tinynet_T1w.json")["SkullStripped"], true);
 }
 

@@ -1,6 +1,7 @@
 // What people stumbled over, each once.
 #include "core/files.h"
 #include "e2e/e2e_support.h"
+#include "support/onnx_writer.h"
 
 namespace gyrus::test {
 namespace {
@@ -51,7 +52,13 @@ TEST_F(Findings, FreeSurfersNumbersAndDistancesAreWritten) {
 }
 
 TEST_F(Findings, AllVolumesOfASeriesGetOneMask) {
-  write_model("net");
+  // Labels what is brighter than 0.3 of the range.
+  using namespace onnx_file;
+  write("net/net.onnx", to_bytes(model(node("Conv", {"x", "w", "b"}, {"y"}) +
+                                       initializer(tensor("w", Float, {2, 1, 1, 1, 1}, std::vector<float>{0, 1})) +
+                                       initializer(tensor("b", Float, {2}, std::vector<float>{0, -0.3f})) +
+                                       input("x", Float, {1, 1, -1, -1, -1}) + output("y"))));
+  write("net/gyrus.json", to_bytes(R"({"normalize": "minmax"})"));
   // Three volumes of 16³ bytes behind one header.
   const Volume one = ramp_volume();
   std::string file = text_of([&] {
@@ -64,10 +71,10 @@ TEST_F(Findings, AllVolumesOfASeriesGetOneMask) {
   file[40] = 4;  // dim: four of them, the last 3
   file[48] = 3;
   write_file(in_folder("series.nii"), file);
-  run_well({"segment", "series.nii", "-m", "net", "-o", "labels.nii.gz", "--no-conform", "--volume", "0", "--mask",
-            "mask.nii.gz", "--brain", "brain.nii.gz", "--all-volumes"});
+  run_well({"segment", "series.nii", "-m", "net", "-o", "labels.nii.gz", "--volume", "0", "--mask", "mask.nii.gz",
+            "--brain", "brain.nii.gz", "--all-volumes"});
   const Volume mask = read_volume(in_folder("mask.nii.gz"));
-  int64_t inside = 0;
+  int64_t inside = 0, outside = 0;
   for (int64_t frame = 0; frame < 3; ++frame) {
     ReadOptions options;
     options.frame = frame;
@@ -75,11 +82,12 @@ TEST_F(Findings, AllVolumesOfASeriesGetOneMask) {
     const Volume after = read_volume(in_folder("brain.nii.gz"), options);
     EXPECT_EQ(after.type, VoxelType::U8);
     for (int64_t i = 0; i < mask.voxels(); ++i) {
-      inside += value_at(mask, i) != 0;
+      (value_at(mask, i) != 0 ? inside : outside) += 1;
       ASSERT_EQ(value_at(after, i), value_at(mask, i) == 0 ? 0 : value_at(before, i)) << frame << " " << i;
     }
   }
   EXPECT_GT(inside, 0);
+  EXPECT_GT(outside, 0);
   EXPECT_NE(volume_comment(in_folder("brain.nii.gz")).find("\"volumes\""), std::string::npos);
   expect_refused({"segment", "series.nii", "-m", "net", "-o", "x.nii.gz", "--all-volumes"}, 2, "--brain");
 }
@@ -100,6 +108,23 @@ TEST_F(Findings, ValuesTooLargeForFloatsAreCalledThat) {
   const Outcome outcome = run_well({"conform", "scan.nii.gz", "out.nii.gz"});
   EXPECT_NE(outcome.err.find("1 of 4096 voxels are NaN, infinite or too large for 32 bits"), std::string::npos)
       << outcome.err;
+}
+
+// T-L10, T-L17
+TEST_F(Findings, ListsPipesAndNamesInCapitals) {
+  write_model("net");
+  write_scan("upper.nii.gz", ramp_volume());
+  fs::rename(folder_ / "upper.nii.gz", folder_ / "UPPER.NII.GZ");
+  write("list.txt", to_bytes("# all\n\n  UPPER.NII.GZ  \n"));
+  const std::string segment = std::string(GYRUS_PROGRAM) + " segment -q --no-conform -m net ";
+  const Outcome listed = run({"-c", segment + "--list - --out-dir out < list.txt"}, {}, "/bin/sh");
+  EXPECT_EQ(listed.status, 0) << listed.err;
+  EXPECT_TRUE(fs::exists(folder_ / "out/UPPER_labels.nii.gz"));
+  for (const char* end : {"-o - ", "-o /dev/stdout "}) {
+    const Outcome piped = run({"-c", segment + end + "UPPER.NII.GZ | head -c 2 | od -An -tx1"}, {}, "/bin/sh");
+    EXPECT_EQ(piped.out, " 1f 8b\n") << end << piped.err;
+  }
+  EXPECT_NE(run_well({"segment", "--help"}).out.find("standard input"), std::string::npos);
 }
 
 // T-L18

@@ -88,6 +88,34 @@ TEST_F(Onnx, ErrorsComeBeforeTheGpu) {
   refused("write a gyrus.json beside it");
 }
 
+TEST_F(Onnx, AManifestIsBegunFromTheFile) {
+  fs::remove(folder_ / "own/gyrus.json");
+  const Outcome wrote = run_well({"models", "describe", "own", "--write"});
+  EXPECT_EQ(wrote.out, "own/gyrus.json\n");
+  EXPECT_NE(wrote.err.find("\"normalize\" is to be filled in"), std::string::npos) << wrote.err;
+  expect_refused({"segment", "scan.nii.gz", "-m", "own", "-o", "none.nii.gz"}, 4, "\"?\"", "none.nii.gz");
+  std::string text = text_of(folder_ / "own/gyrus.json");
+  text.replace(text.find("\"?\""), 3, "\"minmax\"");
+  describe(text);
+  run_well({"segment", "scan.nii.gz", "-m", "own", "-o", "labels.nii.gz", "--allow-empty"});
+  expect_refused({"models", "describe", "own", "--write"}, 2, "there already");
+}
+
+// All scans that a result was made of are known again, not only the first.
+TEST_F(Onnx, AnotherSecondChannelIsNotTheSameScan) {
+  copy_files(fs::path(GYRUS_SOURCE_DIR) / "tests/data/unet3d", "unet");
+  const std::vector<std::string> segment = {"segment", "unet/scan_0000.nii.gz", "-m", "unet", "--out-dir", "out",
+                                            "--json"};
+  run_well(segment);
+  EXPECT_TRUE(json::parse(run_well(segment).out).at(0).value("skipped", false));
+  Volume other = read_volume(in_folder("unet/scan_0001.nii.gz"));
+  other.data[0] ^= std::byte{1};
+  write_scan("unet/scan_0001.nii.gz", other);
+  const Outcome changed = run(segment);
+  EXPECT_EQ(changed.status, 9);
+  EXPECT_NE(changed.err.find("another content of the scan channel_1"), std::string::npos) << changed.err;
+}
+
 TEST_F(Onnx, ChannelsAreGivenOrNamed) {
   copy_files(fs::path(GYRUS_SOURCE_DIR) / "tests/data/unet3d", "unet");
   fs::rename(folder_ / "unet/scan_0000.nii.gz", folder_ / "t1.nii.gz");

@@ -11,13 +11,14 @@ die() { echo "package: $*" >&2; exit 1; }
 package=$(ls "$work"/gyrus_*.deb)
 dpkg-deb -f "$package" Depends | grep -q 'libvulkan1' || die "does not depend on the Vulkan loader"
 dpkg-deb -f "$package" Depends | grep -q 'libpng16' || die "does not depend on the libraries it is linked with"
+dpkg-deb -f "$package" Depends | grep -q 'httplib' && die "depends on cpp-httplib, whose version every Debian changes"
 dpkg-deb -x "$package" "$work/root"
 usr=$work/root/usr
 for file in bin/gyrus include/gyrus/gyrus.h share/man/man1/gyrus.1 share/bash-completion/completions/gyrus \
   share/doc/gyrus/copyright share/doc/gyrus/CITATION.cff; do
   [ -s "$usr/$file" ] || die "$file is missing"
 done
-for name in libdeflate libpng libjpeg nlohmann Dawn; do
+for name in libdeflate libpng libjpeg nlohmann Dawn SPIRV-Tools 'Apache License'; do
   grep -qi "$name" "$usr/share/doc/gyrus/third-party-licences" || die "the licence of $name is missing"
 done
 version=$("$usr/bin/gyrus" --version)
