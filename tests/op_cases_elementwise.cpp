@@ -48,8 +48,8 @@ void add_functions(std::vector<OpCase>& cases) {
 }
 
 void add_more_activations(std::vector<OpCase>& cases) {
-  for (const std::string op :
-       {"mish", "hard_sigmoid", "hard_swish", "selu", "celu", "softsign", "relu6", "detach", "thresholded_relu", "shrink"}) {
+  for (const std::string op : {"mish", "hard_sigmoid", "hard_swish", "selu", "celu", "softsign", "relu6", "detach",
+                               "thresholded_relu", "shrink"}) {
     add_unary(cases, {op + "_3d", op, {}, Fill::Normal, 0, 3}, {1, 5, 6, 7, 5});
     add_unary(cases, {op + "_extreme", op, {}, Fill::Extreme, 0, 1e4}, {1031});
   }

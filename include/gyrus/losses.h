@@ -4,8 +4,8 @@
 
 #include "gyrus/nn.h"
 
-// Losses, built from ops. Maps of scores are [N, C, spatial…]; classes are integers [N, spatial…] or probabilities in the
-// shape of the scores. No gradient goes into targets that are integers.
+// Losses, built from ops. Maps of scores are [N, C, spatial…]; classes are integers [N, spatial…] or probabilities in
+// the shape of the scores. No gradient goes into targets that are integers.
 
 namespace gyrus {
 
@@ -18,9 +18,9 @@ enum class LossOver : uint8_t {
 };
 
 struct ClassLossOptions {
-  Value weight{};                        // [C], of each class; the mean is then the weighted one
-  std::optional<int64_t> ignore_index{}; // a class that counts for nothing, nor in the mean
-  double label_smoothing = 0;            // of cross_entropy
+  Value weight{};                         // [C], of each class; the mean is then the weighted one
+  std::optional<int64_t> ignore_index{};  // a class that counts for nothing, nor in the mean
+  double label_smoothing = 0;             // of cross_entropy
   LossOver over = LossOver::Mean;
 };
 // -log softmax(x)[target].

@@ -10,8 +10,8 @@ namespace gyrus {
 // output_padding adds positions at the end of each axis.
 extern const OpDef kConvTranspose;
 
-// conv_weights(x [N,C,sp…], g [N,O,sp…]) {kernel, stride, dilation, pads, groups}: the gradient of a convolution of x in
-// its weights, where g is that of its result: [O,C/groups,kernel…].
+// conv_weights(x [N,C,sp…], g [N,O,sp…]) {kernel, stride, dilation, pads, groups}: the gradient of a convolution of x
+// in its weights, where g is that of its result: [O,C/groups,kernel…].
 extern const OpDef kConvWeights;
 
 // The gradient of a convolution, by these two.

@@ -89,7 +89,7 @@ WgslType row_type(const Elementwise& row, const Attrs& attrs, WgslType type);
 
 // The derivative of an elementwise node.
 struct Derivative {
-  static constexpr size_t kNone = ~size_t{0};         // nothing was asked, or there is no gradient
+  static constexpr size_t kNone = ~size_t{0};        // nothing was asked, or there is no gradient
   static constexpr size_t kPassed = ~size_t{0} - 1;  // the gradient of the result as it is
   // A "fused" node without inputs; without results where none is needed.
   Node node;

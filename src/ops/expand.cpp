@@ -1,7 +1,7 @@
 #include "ops/expand.h"
 
-#include "ops/common.h"
 #include "ops/building.h"
+#include "ops/common.h"
 #include "ops/index_map.h"
 
 namespace gyrus {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ops/common.h"
 #include "ops/building.h"
+#include "ops/common.h"
 
 namespace gyrus {
 namespace {

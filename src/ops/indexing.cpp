@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ops/common.h"
 #include "ops/building.h"
+#include "ops/common.h"
 
 namespace gyrus {
 namespace {
@@ -341,9 +341,9 @@ std::vector<Value> gradient_scatter_rows(const Backward& back) {
          "there is no gradient of a scatter with mul, min or max");
   std::vector<Value> gradients(3);
   if (back.wanted[0])
-    gradients[0] = reduction == Reduction::Add ? g
-                                               : apply("scatter_rows", {g, rows, zeros(g, back.inputs[2].shape())},
-                                                       {{"reduction", "none"}});
+    gradients[0] = reduction == Reduction::Add
+                       ? g
+                       : apply("scatter_rows", {g, rows, zeros(g, back.inputs[2].shape())}, {{"reduction", "none"}});
   if (back.wanted[2]) gradients[2] = gather(g, rows);
   return gradients;
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/common.h"
 #include "ops/building.h"
+#include "ops/common.h"
 
 namespace gyrus {
 namespace {
@@ -210,7 +210,8 @@ std::vector<Value> gradient_place(const Backward& back) {
   const Value ranks = back.inputs[1], g = back.gradients[0];
   const int64_t k = back.node.attrs.integer("k");
   if (k == 0) return {zeros(g, ranks.shape()), {}};
-  const Value taken = gather_elements(g, min(ranks, scalar(ranks, static_cast<double>(k - 1))), back.node.attrs.integer("axis"));
+  const Value taken =
+      gather_elements(g, min(ranks, scalar(ranks, static_cast<double>(k - 1))), back.node.attrs.integer("axis"));
   return {where(less(ranks, scalar(ranks, static_cast<double>(k))), taken, scalar(g, 0)), {}};
 }
 

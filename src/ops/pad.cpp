@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/building.h"
 #include "ops/cast.h"
 #include "ops/common.h"
-#include "ops/building.h"
 #include "ops/index_map.h"
 
 namespace gyrus {

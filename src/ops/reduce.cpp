@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "ops/common.h"
 #include "ops/building.h"
+#include "ops/common.h"
 
 namespace gyrus {
 namespace {
@@ -198,7 +198,8 @@ std::vector<Value> gradient_prod(const Backward& back) {
     turned.push_back(shape[static_cast<size_t>(perm[a])]);
   }
   const int64_t kept = element_count(back.outputs[0].shape());
-  const Value lines = reshape(transpose(back.inputs[0], perm), {kept, element_count(shape) / std::max<int64_t>(1, kept)});
+  const Value lines =
+      reshape(transpose(back.inputs[0], perm), {kept, element_count(shape) / std::max<int64_t>(1, kept)});
   const Value others = cumprod(lines, 1, true, false) * cumprod(lines, 1, true, true);
   return {transpose(reshape(others, turned), inverse) * with_axes(back, back.gradients[0])};
 }

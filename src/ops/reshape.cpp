@@ -1,7 +1,7 @@
 #include "ops/reshape.h"
 
-#include "ops/common.h"
 #include "ops/building.h"
+#include "ops/common.h"
 
 namespace gyrus {
 namespace {

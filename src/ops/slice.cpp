@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "ops/common.h"
 #include "ops/building.h"
+#include "ops/common.h"
 #include "ops/index_map.h"
 
 namespace gyrus {

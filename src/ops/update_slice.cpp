@@ -1,7 +1,7 @@
 #include "ops/update_slice.h"
 
-#include "ops/common.h"
 #include "ops/building.h"
+#include "ops/common.h"
 
 namespace gyrus {
 namespace {

@@ -83,9 +83,7 @@ class Updater {
   // The gradient with the decay that is a part of it.
   Term decayed(Term w, Term g) const { return t_.weight_decay == 0 ? g : g + affine(w, t_.weight_decay); }
   // The parameter with the decay that is taken off it.
-  Term shrunk(Term w, Term rate) const {
-    return t_.weight_decay == 0 ? w : w * affine(rate, -t_.weight_decay, 1);
-  }
+  Term shrunk(Term w, Term rate) const { return t_.weight_decay == 0 ? w : w * affine(rate, -t_.weight_decay, 1); }
   // 1 - beta^t. Near 0 the difference would lose its digits.
   static Term correction(Term step, double beta) { return -apply("expm1", affine(step, std::log(beta))); }
   static Term mixed(Term old, Term now, double share) { return affine(old, share) + affine(now, 1 - share); }
@@ -120,8 +118,8 @@ class Updater {
     const Term mean = mixed(k[2], g, o_.beta1), square = mixed(k[3], apply("square", g), o_.beta2);
     if (!o_.amsgrad) {
       const Term w = apart ? shrunk(k[0], k[4]) : k[0];
-      const std::vector<Value> made = k.make(
-          {k.becomes(0, w - change(k[4], k[5], mean, square)), k.becomes(2, mean), k.becomes(3, square)});
+      const std::vector<Value> made =
+          k.make({k.becomes(0, w - change(k[4], k[5], mean, square)), k.becomes(2, mean), k.becomes(3, square)});
       graph_.update(m, made[1]);
       graph_.update(v, made[2]);
       return made[0];
@@ -132,7 +130,8 @@ class Updater {
     graph_.update(v, moments[1]);
     Kernel last(label_, {w_, moments[0], moments[1], largest, rate_, step_}, good_);
     const Term most = apply("max", last[3], last[2]), w = apart ? shrunk(last[0], last[4]) : last[0];
-    const std::vector<Value> made = last.make({last.becomes(0, w - change(last[4], last[5], last[1], most)), last.becomes(3, most)});
+    const std::vector<Value> made =
+        last.make({last.becomes(0, w - change(last[4], last[5], last[1], most)), last.becomes(3, most)});
     graph_.update(largest, made[1]);
     return made[0];
   }
@@ -185,8 +184,8 @@ class Updater {
     const Value m = slot("exp_avg");
     Kernel k(label_, {w_, g_, m, rate_}, good_);
     const Term direction = apply("sign", mixed(k[2], k[1], o_.beta1));
-    const std::vector<Value> made = k.make(
-        {k.becomes(0, shrunk(k[0], k[3]) - k[3] * direction), k.becomes(2, mixed(k[2], k[1], o_.beta2))});
+    const std::vector<Value> made =
+        k.make({k.becomes(0, shrunk(k[0], k[3]) - k[3] * direction), k.becomes(2, mixed(k[2], k[1], o_.beta2))});
     graph_.update(m, made[1]);
     return made[0];
   }

@@ -46,8 +46,8 @@ ValueId loss_of(const Graph& graph, const TrainingOptions& options) {
            ", expected one f32");
     return port.value;
   }
-  fail(ErrorCode::InvalidGraph, options.loss, "the network has no such output to train by; it has: ",
-       known.empty() ? "none" : known);
+  fail(ErrorCode::InvalidGraph, options.loss,
+       "the network has no such output to train by; it has: ", known.empty() ? "none" : known);
 }
 
 // |g| summed, the sum of squares, or the largest, over all gradients.
@@ -86,7 +86,8 @@ class Builder {
       : options_(options), graph_(differentiable(graph)), parameters_(trained(graph_, options)) {
     check(options);
     if (parameters_.empty())
-      fail(ErrorCode::InvalidGraph, "training", "the network has no parameters to train; give them as states "
+      fail(ErrorCode::InvalidGraph, "training",
+           "the network has no parameters to train; give them as states "
            "(Graph::parameter), and freeze not all of them");
   }
 
@@ -127,8 +128,8 @@ class Builder {
   void accumulate(bool updates) {
     graph_.set_label("accumulate");
     for (size_t i = 0; i < parameters_.size(); ++i) {
-      const Value sum(graph_, graph_.add_state(kAccumulatedPrefix + parameters_[i].name,
-                                               graph_.type(parameters_[i].value)));
+      const Value sum(graph_,
+                      graph_.add_state(kAccumulatedPrefix + parameters_[i].name, graph_.type(parameters_[i].value)));
       gradients_[i] = sum + affine(gradients_[i], 1 / static_cast<double>(options_.accumulate), 0);
       graph_.update(sum, updates ? expand(scalar(sum, 0), sum.shape()) : gradients_[i]);
     }
@@ -189,7 +190,8 @@ Graph inference_graph(const Graph& graph, const TrainingOptions& options) {
   for (const Argument& a : graph.arguments())
     if (live[a.value]) map[a.value] = result.add_argument(a.name, graph.type(a.value).dtype, a.least, a.most);
   for (ValueId id = 0; id < graph.value_count(); ++id)
-    if (live[id] && graph.is_constant(id)) map[id] = result.add_constant(graph.value(id).name, graph.value(id).constant);
+    if (live[id] && graph.is_constant(id))
+      map[id] = result.add_constant(graph.value(id).name, graph.value(id).constant);
   for (Node node : graph.nodes()) {
     if (!live[node.outputs.front()]) continue;
     const std::vector<ValueId> old = node.outputs;

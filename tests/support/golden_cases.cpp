@@ -123,10 +123,8 @@ Value grouped(const Case& c) {
 }
 
 LossOver over_of(const Case& c) {
-  const std::map<std::string, LossOver> all = {{"mean", LossOver::Mean},
-                                               {"sum", LossOver::Sum},
-                                               {"none", LossOver::None},
-                                               {"batchmean", LossOver::Batch}};
+  const std::map<std::string, LossOver> all = {
+      {"mean", LossOver::Mean}, {"sum", LossOver::Sum}, {"none", LossOver::None}, {"batchmean", LossOver::Batch}};
   return all.at(c.attr("reduction"));
 }
 
@@ -264,8 +262,8 @@ const std::map<std::string, Build>& builds() {
     };
     map["batch_norm"] = [](const Case& c) {
       if (c.flag("training")) {
-        const BatchNormResult r = batch_norm_training(c["x"], c["running_mean"], c["running_var"], c["weight"], c["bias"],
-                                                      c.number("momentum"), c.number("eps"));
+        const BatchNormResult r = batch_norm_training(c["x"], c["running_mean"], c["running_var"], c["weight"],
+                                                      c["bias"], c.number("momentum"), c.number("eps"));
         return Values{r.y, r.running_mean, r.running_variance, r.mean, r.variance};
       }
       return Values{batch_norm(c["x"], c["running_mean"], c["running_var"], c["weight"], c["bias"], c.number("eps"))};
@@ -363,9 +361,7 @@ const std::map<std::string, Build>& builds() {
     map["smooth_l1"] = [](const Case& c) {
       return Values{smooth_l1(c["x"], c["target"], c.number("beta"), over_of(c))};
     };
-    map["kl_div"] = [](const Case& c) {
-      return Values{kl_div(c["x"], c["target"], c.flag("log_target"), over_of(c))};
-    };
+    map["kl_div"] = [](const Case& c) { return Values{kl_div(c["x"], c["target"], c.flag("log_target"), over_of(c))}; };
     map["dice"] = [](const Case& c) {
       return Values{dice(c["x"], c["target"],
                          {c.attr("activation") == "sigmoid", c.flag("batch"), c.flag("squared"),

@@ -20,7 +20,8 @@ std::vector<double> slopes(const std::string& op, const std::vector<double>& x, 
   derivative.node.inputs.resize(operands.size());
   const std::vector<double> made =
       derivative.node.results.empty() ? std::vector<double>{} : eval_body(derivative.node, operands);
-  for (size_t result : derivative.results) found.push_back(result == Derivative::kPassed ? g : result == Derivative::kNone ? 0 : made.at(result));
+  for (size_t result : derivative.results)
+    found.push_back(result == Derivative::kPassed ? g : result == Derivative::kNone ? 0 : made.at(result));
   return found;
 }
 
