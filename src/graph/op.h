@@ -110,6 +110,8 @@ struct OpDef {
   // that of what the node decomposes into, or, where nothing does, none goes through it (train/autodiff.h).
   std::vector<Value> (*gradient)(const Backward& back) = nullptr;
 
+  bool recomputed = false;  // backward passes make its first result again rather than keep it
+
   // Rewrites a node into simpler ones inside `graph`; returns the values that replace its outputs. An op that has a
   // kernel as well is put together again by a later pass where that kernel fits.
   std::vector<ValueId> (*decompose)(Graph& graph, const Node& node) = nullptr;

@@ -62,12 +62,25 @@ std::vector<int64_t> output_padding(const Node& node, size_t rank) {
   return more;
 }
 
+// Pads may be negative: then there are zeros, or sums, around what a convolution would have read.
+ConvAttrs transpose_attrs(const Node& node, size_t rank) {
+  Node padless = node;
+  padless.attrs.erase("pads");
+  ConvAttrs attrs = conv_attrs(padless, rank);
+  const std::vector<int64_t> pads = node.attrs.integers("pads", std::vector<int64_t>(2 * rank, 0));
+  if (pads.size() != 2 * rank)
+    fail(ErrorCode::InvalidGraph, node.op, "pads has ", pads.size(), " numbers, expected ", 2 * rank);
+  attrs.pad_lo.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(rank));
+  attrs.pad_hi.assign(pads.begin() + static_cast<std::ptrdiff_t>(rank), pads.end());
+  return attrs;
+}
+
 std::vector<TensorType> infer_transpose(const Node& node, const std::vector<TensorType>& inputs) {
   check_node(node, inputs, 2, 3, {"stride", "dilation", "pads", "output_padding", "groups"});
   expect_map(node, inputs[0], "the input");
   expect_float(node, inputs[1], "the weight");
   const Shape &x = inputs[0].shape, &w = inputs[1].shape;
-  const ConvAttrs attrs = conv_attrs(node, x.size() - 2);
+  const ConvAttrs attrs = transpose_attrs(node, x.size() - 2);
   if (w.size() != x.size() || w[0] != x[1] || w[0] % attrs.groups != 0)
     fail(ErrorCode::InvalidGraph, node.op, "weight is ", to_string(w), " and input ", to_string(x), " in ",
          attrs.groups, " groups: expected [C,O/groups,…] with the C channels of the input");
@@ -87,7 +100,7 @@ void reference_transpose(const Node& node, const std::vector<const RefTensor*>& 
                          std::vector<RefTensor>& outputs) {
   const RefTensor &x = *inputs[0], &w = *inputs[1];
   RefTensor& y = outputs[0];
-  const ConvAttrs attrs = conv_attrs(node, x.shape.size() - 2);
+  const ConvAttrs attrs = transpose_attrs(node, x.shape.size() - 2);
   const Shape kernel = kernel_of(w.shape);
   const int64_t taps = element_count(kernel), per_group = w.shape[1], channels = x.shape[1], results = y.shape[1];
   const int64_t in = voxels_of(x.shape), out = voxels_of(y.shape), group_in = channels / attrs.groups;
@@ -131,7 +144,7 @@ std::vector<ValueId> decompose_transpose(Graph& graph, const Node& node) {
   const Value bias = node.inputs.size() > 2 ? Value(graph, node.inputs[2]) : Value{};
   const Shape kernel = weight.shape();
   const size_t rank = kernel.size() - 2;
-  const ConvAttrs attrs = conv_attrs(node, rank);
+  const ConvAttrs attrs = transpose_attrs(node, rank);
   const std::vector<int64_t> more = output_padding(node, rank);
   std::vector<int64_t> pads(2 * rank, 0);
   for (size_t a = 0; a < rank; ++a) {
@@ -173,8 +186,16 @@ Value summed_voxels(Value g) {
 }
 
 std::vector<Value> gradient_transpose(const Backward& back) {
-  const Value x = back.inputs[0], weight = back.inputs[1], g = back.gradients[0];
-  const ConvAttrs attrs = conv_attrs(back.node, x.shape().size() - 2);
+  const Value x = back.inputs[0], weight = back.inputs[1], whole = back.gradients[0];
+  ConvAttrs attrs = transpose_attrs(back.node, x.shape().size() - 2);
+  // What lies beyond negative pads came from no tap.
+  Value g = whole;
+  for (size_t a = 0; a < attrs.pad_lo.size(); ++a) {
+    const int64_t before = std::max<int64_t>(0, -attrs.pad_lo[a]), after = std::max<int64_t>(0, -attrs.pad_hi[a]);
+    if (before > 0 || after > 0) g = slice_of(g, a + 2, before, g.shape()[a + 2] - after);
+    attrs.pad_lo[a] += before;
+    attrs.pad_hi[a] += after;
+  }
   std::vector<Value> gradients(back.inputs.size());
   // What output_padding added is read by no tap that the input has a voxel for.
   const auto same = [&](Value y) {
@@ -187,7 +208,7 @@ std::vector<Value> gradient_transpose(const Backward& back) {
         conv(g, weight,
              {.stride = attrs.stride, .dilation = attrs.dilation, .pads = pads_of(attrs), .groups = attrs.groups}));
   if (back.wanted[1]) gradients[1] = conv_weights(g, x, kernel_of(weight.shape()), attrs);
-  if (gradients.size() > 2 && back.wanted[2]) gradients[2] = summed_voxels(g);
+  if (gradients.size() > 2 && back.wanted[2]) gradients[2] = summed_voxels(whole);
   return gradients;
 }
 

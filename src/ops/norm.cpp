@@ -284,6 +284,7 @@ const OpDef kNormApply = {
     .layout = LayoutRule::Packed,
     .in_place = InPlace::First,
     .gradient = gradient_apply,
+    .recomputed = true,
     .flops = apply_flops,
 };
 

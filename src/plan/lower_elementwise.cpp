@@ -47,7 +47,7 @@ void lower_packed(Lowering& lowering, const Node& node, const Node& fused) {
       operand.access = PackedOperand::Access::Scalar;
     else
       operand.access = PackedOperand::Access::Channel;
-    operand.per_image = shape[0] > 1;
+    operand.per_image = operand.access == PackedOperand::Access::Channel && shape[0] > 1;
     const bool same = operand.access == PackedOperand::Access::Same && operand.storage->dtype == type.dtype;
     if (same && !reuse && lowering.may_overwrite(id)) reuse = operand.storage;
     names.push_back(operand.name);

@@ -32,7 +32,11 @@ bool decompose_once(const Graph& graph, Graph& result) {
 class Autodiff {
  public:
   Autodiff(Graph& graph, const std::vector<ValueId>& of)
-      : graph_(graph), depends_(graph.value_count(), false), gradients_(graph.value_count()) {
+      : graph_(graph),
+        depends_(graph.value_count(), false),
+        gradients_(graph.value_count()),
+        makers_(producers(graph)),
+        recomputed_(graph.value_count(), kNoValue) {
     for (ValueId id : of) depends_.at(id) = true;
     for (const Node& node : graph.nodes())
       for (ValueId id : node.inputs)
@@ -71,6 +75,15 @@ class Autodiff {
     return asked && wanted;
   }
 
+  // An operand of a node, made again where that is cheaper than to keep it.
+  ValueId again(ValueId id) {
+    if (makers_.at(id) < 0) return id;
+    const Node maker = graph_.nodes()[static_cast<size_t>(makers_[id])];
+    if (!op(maker.op).recomputed || id != maker.outputs.front()) return id;
+    if (recomputed_[id] == kNoValue) recomputed_[id] = graph_.add_node(maker).front();
+    return recomputed_[id];
+  }
+
   Value value(ValueId id) { return id == kNoValue ? Value{} : Value(graph_, id); }
 
   void back(const Node& node) {
@@ -102,7 +115,7 @@ class Autodiff {
       Node fused = derivative.node;
       fused.label = graph_.label();
       for (size_t k : derivative.operands)
-        fused.inputs.push_back(k < node.inputs.size()    ? node.inputs[k]
+        fused.inputs.push_back(k < node.inputs.size()    ? again(node.inputs[k])
                                : k == node.inputs.size() ? node.outputs[0]
                                                          : g.id());
       made = graph_.add_node(std::move(fused));
@@ -120,6 +133,8 @@ class Autodiff {
   Graph& graph_;
   std::vector<bool> depends_;
   std::vector<Value> gradients_;
+  std::vector<int64_t> makers_;  // nodes of the forward values
+  std::vector<ValueId> recomputed_;
 };
 
 }  // namespace

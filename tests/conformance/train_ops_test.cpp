@@ -70,6 +70,8 @@ TEST(GradientTable, MatchesReferenceUnderEveryLimit) {
     if (graph.outputs().size() == case_graph(c).outputs().size()) continue;  // nothing varies smoothly
     const std::map<std::string, Tensor> inputs = inputs_of(c, graph);
     const auto want = reference::run(graph, inputs);
+    OpCase rounded = c;  // gradients of exact cases round
+    rounded.exact = false;
     for (const OpSetting& setting : op_settings(device().limits())) {
       const std::string name = setting.name;
       if (setting.precision == Precision::F16 || (!everything && name != "adapter" && name != "tiny")) continue;
@@ -81,8 +83,8 @@ TEST(GradientTable, MatchesReferenceUnderEveryLimit) {
       for (const auto& [output, expected] : want) {
         if (output.find("gradient_") != 0 || expected.data.empty()) continue;
         const reference::Difference d = reference::difference(result.outputs.at(output), expected);
-        EXPECT_LE(d.nmse, most_nmse(OpCase{}, setting, DType::F32)) << output;
-        EXPECT_LE(d.largest, most_largest(OpCase{}, setting, DType::F32)) << output;
+        EXPECT_LE(d.nmse, most_nmse(rounded, setting, DType::F32)) << output;
+        EXPECT_LE(d.largest, most_largest(rounded, setting, DType::F32)) << output;
       }
     }
   }
