@@ -211,6 +211,9 @@ std::vector<Elementwise> more_activations() {
 // Steps: their slope is 0.
 std::vector<Term> flat(const Chain& d) { return {affine(d.g, 0)}; }
 
+// 1 - x² without the digits that are lost near ±1.
+Term one_less_square(Term x) { return affine(x, -1, 1) * affine(x, 1, 1); }
+
 std::vector<Elementwise> trigonometry() {
   return {
       {.name = "sin",
@@ -228,11 +231,11 @@ std::vector<Elementwise> trigonometry() {
       {.name = "asin",
        .value = [](const double* x, const double*) { return std::asin(*x); },
        .wgsl = "act_asin($0)",
-       .derivative = [](D d) -> Terms { return {d.g * apply("rsqrt", affine(apply("square", d.x[0]), -1, 1))}; }},
+       .derivative = [](D d) -> Terms { return {d.g * apply("rsqrt", one_less_square(d.x[0]))}; }},
       {.name = "acos",
        .value = [](const double* x, const double*) { return std::acos(*x); },
        .wgsl = "act_acos($0)",
-       .derivative = [](D d) -> Terms { return {-(d.g * apply("rsqrt", affine(apply("square", d.x[0]), -1, 1)))}; }},
+       .derivative = [](D d) -> Terms { return {-(d.g * apply("rsqrt", one_less_square(d.x[0])))}; }},
       {.name = "atan",
        .value = [](const double* x, const double*) { return std::atan(*x); },
        .wgsl = "act_atan($0)",
@@ -252,11 +255,11 @@ std::vector<Elementwise> trigonometry() {
       {.name = "acosh",
        .value = [](const double* x, const double*) { return std::acosh(*x); },
        .wgsl = "act_acosh($0)",
-       .derivative = [](D d) -> Terms { return {d.g * apply("rsqrt", affine(apply("square", d.x[0]), 1, -1))}; }},
+       .derivative = [](D d) -> Terms { return {d.g * apply("rsqrt", -one_less_square(d.x[0]))}; }},
       {.name = "atanh",
        .value = [](const double* x, const double*) { return std::atanh(*x); },
        .wgsl = "act_atanh($0)",
-       .derivative = [](D d) -> Terms { return {d.g / affine(apply("square", d.x[0]), -1, 1)}; }},
+       .derivative = [](D d) -> Terms { return {d.g / one_less_square(d.x[0])}; }},
       {.name = "atan2",  // of y, x: the angle of (x, y)
        .arity = 2,
        .value = [](const double* x, const double*) { return std::atan2(x[0], x[1]); },

@@ -33,7 +33,10 @@ ValueId turned(Graph& graph, ValueId id) {
   std::swap(perm.end()[-1], perm.end()[-2]);
   std::swap(type.shape.end()[-1], type.shape.end()[-2]);
   transpose.attrs.set("perm", perm);
-  return graph.add_constant(graph.value(id).name, evaluate(transpose, {&graph.constant(id)}, {type})[0]);
+  // Others may read it as it was.
+  const std::string name = graph.value(id).name;
+  return graph.add_constant(name.empty() ? name : name + " turned",
+                            evaluate(transpose, {&graph.constant(id)}, {type})[0]);
 }
 
 // Constants that an op would read the other way round are laid down so, once for all who read them.

@@ -74,9 +74,11 @@ TEST_F(GoldenOps, EqualPyTorch) {
 TEST_F(GoldenOps, GradientsEqualPyTorch) {
   const Device device = open_gpu();
   const char* only = std::getenv("GYRUS_GOLDEN_OP");
-  int checked = 0;
+  const bool everything = std::getenv("GYRUS_TEST_FULL") != nullptr || only;
+  int checked = 0, seen = 0;
   for (const Json& json : file_.cases()) {
     if (only && json["op"] != only) continue;
+    if (!everything && seen++ % 7 != 0) continue;
     SCOPED_TRACE(json["name"].get<std::string>());
     try {
       const std::optional<GoldenGradients> made = golden_gradients(file_, json);
@@ -93,7 +95,7 @@ TEST_F(GoldenOps, GradientsEqualPyTorch) {
     }
   }
   std::printf("gradients of %d cases checked\n", checked);
-  EXPECT_TRUE(only || checked > 400) << checked;
+  EXPECT_TRUE(only || checked > (everything ? 700 : 100)) << checked;
 }
 
 }  // namespace

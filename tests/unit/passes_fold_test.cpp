@@ -101,6 +101,14 @@ TEST(FoldScale, KeepsTheElementType) {
   checked_optimize(net.done(net.add("mul", {conv, net.constant("s", {1, 4, 1})})), Precision::F32);
 }
 
+// As an embedding that is also the last layer's matrix.
+TEST(FoldConstants, AConstantIsReadBothWaysRound) {
+  Net net;
+  const ValueId w = net.constant("w", {3, 5});
+  const ValueId first = net.add("matmul", {net.input({2, 3}), w});
+  checked_optimize(net.done(net.add("matmul", {first, w}, {{"transpose_b", int64_t{1}}})), Precision::F32);
+}
+
 TEST(Decompose, DropsTheSoftmaxUnderAnArgmaxOfTheSameAxis) {
   Net net;
   const ValueId logits = net.conv(net.input({1, 3, 4, 5, 6}), 5, 1, "classes");
