@@ -1,7 +1,8 @@
-// conv_weights.wgsl: sums[chunk, item, t, j] (+)= Σ over rows of the chunk, over v, of
+// conv_weights.wgsl: sums[part, item, t, j] (+)= Σ over rows of the part, over v, of
 //   g[quad o, row, v][j] · x[quad i, row', v · stride + t · dilation - pad]
-// An item is a tap of the slower axes, which gives row', a quad o of results and a quad i of inputs. A workgroup has
-// {{block}} items, each in {{slots}} slots that take rows in turn; a lane keeps all taps t of the row in registers.
+// An item is a tap of the slower axes, which gives row', a quad o of results and a quad i of inputs. A lane has one item
+// and one part, takes rows in turn with those of the other parts, and keeps all taps t of the row in registers: no
+// barrier, which a software driver would compile for half a minute. A workgroup has P.block items of P.slots parts.
 {{head}}
 fn g_at(unit: u32) -> vec4<f32> {
   let raw = g[unit + P.g_shift];
@@ -16,10 +17,10 @@ fn x_at(row: u32, at: i32) -> vec4<f32> {
 
 {{main}}
   let group = group_index(wid, nwg);
-  let chunk = group / P.blocks;
-  let slot = lane / {{block}}u;
-  let item = P.first_item + group % P.blocks * {{block}}u + lane % {{block}}u;
-  let inside = group < P.groups && slot < {{slots}}u && item < P.end_item;
+  let slot = lane / P.block;
+  let part = group / P.blocks * P.slots + slot;
+  let item = P.first_item + group % P.blocks * P.block + lane % P.block;
+  let inside = group < P.groups && slot < P.slots && part < P.parts && item < P.end_item;
   let i_quad = item % P.in_quads;
   let o_quad = item / P.in_quads % P.out_quads;
   let tap = item / (P.in_quads * P.out_quads);
@@ -27,8 +28,8 @@ fn x_at(row: u32, at: i32) -> vec4<f32> {
   let to_y = i32(tap % P.kernel_y * P.dilation_y) - i32(P.pad_y);
   var acc: array<vec4<f32>, {{taps}} * 4>;
   let bound = inside && o_quad >= P.o_begin && o_quad < P.o_end && i_quad >= P.i_begin && i_quad < P.i_end;
-  var row = select(P.rows, chunk * {{slots}}u + slot, bound);
-  for (; row < P.rows; row += P.chunks * {{slots}}u) {
+  var row = select(P.rows, part, bound);
+  for (; row < P.rows; row += P.parts) {
     let slab = P.g_slab + row / P.out_h;
     let image = slab / P.out_d;
     let z = i32(slab % P.out_d * P.stride_z) + to_z;
@@ -71,20 +72,11 @@ fn x_at(row: u32, at: i32) -> vec4<f32> {
       }
     }
   }
-  let at = (chunk * (P.end_item - P.first_item) + item - P.first_item) * {{taps}}u * 4u;
-{{@a=sums}}
-  stage[lane] = acc[{{a}}];
-  workgroupBarrier();
-  if (inside && slot == 0u) {
-    var sum = stage[lane];
-    for (var s = 1u; s < {{slots}}u; s++) {
-      sum += stage[lane + s * {{block}}u];
-    }
-    if (P.goes_on != 0u) {
-      sum += sums[at + {{a}}u];
-    }
-    sums[at + {{a}}u] = sum;
+  if (!inside) {
+    return;
   }
-  workgroupBarrier();
+  let at = (part * (P.end_item - P.first_item) + item - P.first_item) * {{taps}}u * 4u;
+{{@a=sums}}
+  sums[at + {{a}}u] = acc[{{a}}] + select(vec4<f32>(0.0), sums[at + {{a}}u], P.goes_on != 0u);
 {{/a}}
 }

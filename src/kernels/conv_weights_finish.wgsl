@@ -1,24 +1,29 @@
-// conv_weights_finish.wgsl: weight[o, i, tap] = Σ over chunks of sums[chunk, item, t, o % 4][i % 4], see conv_weights.
-// One lane makes one element; those of other items stay as they are.
+// conv_weights_finish.wgsl: weight[o, i, tap] = Σ over parts of sums[part, item, t, o % 4][i % 4], see conv_weights.
+// A workgroup makes {{across}} elements that follow each other in a part, {{deep}} lanes each.
 {{head}}
 {{main}}
-  let local = group_index(wid, nwg) * {{wg}}u + lane;
-  if (local >= P.count) {
-    return;
-  }
-  let e = P.first + local;
-  let t = e % {{taps}}u;
-  let slow = e / {{taps}}u % P.slow_taps;
-  let i = e / ({{taps}}u * P.slow_taps) % P.channels;
-  let o = e / ({{taps}}u * P.slow_taps * P.channels);
-  let item = (slow * P.out_quads + o / 4u) * P.in_quads + i / 4u;
-  if (item < P.first_item || item >= P.end_item) {
-    return;
-  }
   let items = P.end_item - P.first_item;
+  let column = lane % {{across}}u;
+  let at = group_index(wid, nwg) * {{across}}u + column;
+  let count = items * {{taps}}u * 16u;
   var sum = 0.0;
-  for (var chunk = 0u; chunk < P.chunks; chunk++) {
-    sum += sums[(((chunk * items + item - P.first_item) * {{taps}}u + t) * 4u + o % 4u) * 4u + i % 4u];
+  for (var part = lane / {{across}}u; part < select(0u, P.parts, at < count); part += {{deep}}u) {
+    sum += sums[part * count + at];
   }
-  output[e + P.output_shift] = sum;
+  stage[lane] = sum;
+  workgroupBarrier();
+  let item = P.first_item + at / ({{taps}}u * 16u);
+  let t = at / 16u % {{taps}}u;
+  let i = item % P.in_quads * 4u + at % 4u;
+  let o = item / P.in_quads % P.out_quads * 4u + at / 4u % 4u;
+  let e = ((o * P.channels + i) * P.slow_taps + item / (P.in_quads * P.out_quads)) * {{taps}}u + t;
+  let ours = at < count && i < P.channels && o < P.results && e >= P.first && e < P.first + P.count;
+  if (lane >= {{across}}u || !ours) {
+    return;
+  }
+  var total = 0.0;
+  for (var k = 0u; k < {{deep}}u; k++) {
+    total += stage[column + k * {{across}}u];
+  }
+  output[e + P.output_shift] = total;
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kLanes = 128;
 constexpr uint64_t kMostLanes = 1 << 18;         // in all: enough for a large device
-constexpr uint64_t kMostSumBytes = 64ull << 20;  // of the sums of all chunks
+constexpr uint64_t kMostSumBytes = 64ull << 20;  // of the sums of all parts
 
 // The last three axes of a map; missing ones stand for 1. The slowest axis is the one that planes are cut from.
 struct Axes {
@@ -43,6 +43,7 @@ class ConvWeights {
     dilation_ = axes_of(attrs.dilation, 1);
     pad_ = axes_of(attrs.pad_lo, 0);
     channels_ = x[1];
+    results_ = g[1];
     images_ = x[0];
     in_quads_ = ceil_div(x[1], 4);
     out_quads_ = ceil_div(g[1], 4);
@@ -59,11 +60,11 @@ class ConvWeights {
     const int64_t most_items = static_cast<int64_t>(std::max<uint64_t>(1, room / item_bytes));
     for (int64_t first = 0; first < items; first += most_items) {
       items_ = {first, std::min(items, first + most_items)};
-      const uint64_t lanes = static_cast<uint64_t>(items_.size()) * slots_;
-      chunks_ = std::min({ceil_div(static_cast<int64_t>(rows), static_cast<int64_t>(slots_)),
-                          static_cast<int64_t>(std::max<uint64_t>(1, kMostLanes / lanes)),
-                          static_cast<int64_t>(room / (item_bytes * static_cast<uint64_t>(items_.size())))});
-      sums_ = {lowering_.builder().add_buffer(label_ + ".sums", sum_bytes(item_bytes)), 0, sum_bytes(item_bytes)};
+      const auto count = static_cast<uint64_t>(items_.size());
+      parts_ = static_cast<int64_t>(
+          std::min({rows, std::max<uint64_t>(1, kMostLanes / count), room / (item_bytes * count)}));
+      const uint64_t bytes = static_cast<uint64_t>(parts_) * count * item_bytes;
+      sums_ = {lowering_.builder().add_buffer(label_ + ".sums", bytes), 0, bytes};
       sum();
       finish();
     }
@@ -71,10 +72,6 @@ class ConvWeights {
 
  private:
   static constexpr uint64_t kVec4Bytes = 16;
-
-  uint64_t sum_bytes(uint64_t item_bytes) const {
-    return static_cast<uint64_t>(chunks_) * static_cast<uint64_t>(items_.size()) * item_bytes;
-  }
 
   // The planes of x that some slabs of g read.
   Interval reach(const Interval& slabs) const {
@@ -111,7 +108,7 @@ class ConvWeights {
     k.read("g", g_, window(g_, g_units.first, g_units.count, lowering_.limits()));
     k.read("x", x_, window(x_, x_units.first, x_units.count, lowering_.limits()));
     k.write("sums", sums_, wgsl::vec4f);
-    k.param("blocks", blocks).param("chunks", chunks_).param("goes_on", int64_t{goes_on});
+    k.param("blocks", blocks).param("parts", parts_).param("goes_on", int64_t{goes_on});
     k.param("first_item", items_.begin).param("end_item", items_.end);
     k.param("in_quads", in_quads_).param("out_quads", out_quads_);
     k.param("o_begin", slopes.quads.begin).param("o_end", slopes.quads.end);
@@ -127,11 +124,11 @@ class ConvWeights {
     k.param("pad_z", pad_.d).param("pad_y", pad_.h).param("pad_x", pad_.w);
     const bool slides = stride_.w == 1;
     if (!slides) k.param("stride_x", stride_.w);
-    k.constant("block", block_).constant("slots", slots_).constant("taps", kernel_.w);
+    k.param("block", int64_t{block_}).param("slots", int64_t{slots_}).constant("taps", kernel_.w);
     k.constant("before", kernel_.w - 1).constant("sums", kernel_.w * 4).flag("slides", slides);
-    k.text("unpack_g", unpacked_lanes(g_)).text("unpack_x", unpacked_lanes(x_)).shared("stage", wgsl::vec4f, wg_);
+    k.text("unpack_g", unpacked_lanes(g_)).text("unpack_x", unpacked_lanes(x_));
     const double pairs = static_cast<double>(slopes.slabs.size() * of_.h * of_.w) * static_cast<double>(items_.size());
-    k.dispatch(static_cast<uint64_t>(blocks * chunks_),
+    k.dispatch(static_cast<uint64_t>(blocks * ceil_div(parts_, static_cast<int64_t>(slots_))),
                {32 * pairs * static_cast<double>(kernel_.w),
                 static_cast<double>(g_units.count * g_.unit_bytes() + x_units.count * x_.unit_bytes())});
   }
@@ -139,13 +136,17 @@ class ConvWeights {
   void finish() {
     for (const Window& w : windows(out_, 0, out_.units, lowering_.limits())) {
       Kernel k(lowering_, "conv_weights_finish", label_);
-      k.workgroup(64).read("sums", sums_, wgsl::f32).write("output", out_, w);
-      k.param("first", w.first).param("count", w.count).param("chunks", chunks_).param("channels", channels_);
+      k.workgroup(256).read("sums", sums_, wgsl::f32).write("output", out_, w);
+      const uint32_t across = std::min<uint32_t>(32, k.workgroup());
+      k.param("first", w.first).param("count", w.count).param("parts", parts_);
+      k.param("channels", channels_).param("results", results_);
       k.param("first_item", items_.begin).param("end_item", items_.end);
       k.param("in_quads", in_quads_).param("out_quads", out_quads_).param("slow_taps", kernel_.d * kernel_.h);
-      k.constant("taps", kernel_.w);
-      k.dispatch((w.count + k.workgroup() - 1) / k.workgroup(),
-                 {static_cast<double>(w.count) * static_cast<double>(chunks_), static_cast<double>(sums_.size)});
+      k.constant("taps", kernel_.w).constant("across", across).constant("deep", k.workgroup() / across);
+      k.shared("stage", wgsl::f32, k.workgroup());
+      const auto elements = static_cast<uint64_t>(items_.size() * kernel_.w * 16);
+      k.dispatch((elements + across - 1) / across,
+                 {static_cast<double>(elements) * static_cast<double>(parts_), static_cast<double>(sums_.size)});
     }
   }
 
@@ -153,7 +154,7 @@ class ConvWeights {
   std::string label_;
   Storage x_, g_, out_;
   Axes in_, of_, kernel_, stride_, dilation_, pad_;
-  int64_t channels_ = 0, images_ = 0, in_quads_ = 0, out_quads_ = 0, chunks_ = 1;
+  int64_t channels_ = 0, images_ = 0, in_quads_ = 0, out_quads_ = 0, parts_ = 1, results_ = 0;
   Interval items_;
   uint32_t wg_ = 1, block_ = 1, slots_ = 1;
   BufferRange sums_;
