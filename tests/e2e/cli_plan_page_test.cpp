@@ -31,8 +31,8 @@ TEST_F(PlanPage, ShowsGraphsStepsKernelsAndMemory) {
   EXPECT_EQ(page.find("href="), std::string::npos);
   EXPECT_EQ(page.find("@DATA@"), std::string::npos);
   const Json data = data_of(page);
-  ASSERT_EQ(data.at("graphs").size(), 13u);  // as imported, eleven passes, as planned
-  EXPECT_EQ(data.at("graphs")[1].at("name"), "decompose");
+  ASSERT_EQ(data.at("graphs").size(), 16u);  // as imported, fourteen passes, as planned
+  EXPECT_EQ(data.at("graphs")[1].at("name"), "find_composites");
   const Json& planned = data.at("graphs").back();
   EXPECT_EQ(data.at("nodeSteps").size(), planned.at("nodes").size());
   const size_t steps = data.at("steps").size();
