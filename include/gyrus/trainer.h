@@ -61,6 +61,7 @@ class Trainer {
   std::vector<std::byte> save() const;
   void load(const std::vector<std::byte>& file);
 
+  // With all states of the network and of the optimiser.
   Memory& memory();
 
  private:

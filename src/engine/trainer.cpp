@@ -214,6 +214,10 @@ void Trainer::load(const std::vector<std::byte>& file) {
   impl_->collected = collected;
 }
 
-Memory& Trainer::memory() { return impl_->memory; }
+Memory& Trainer::memory() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->prepare();
+  return impl_->memory;
+}
 
 }  // namespace gyrus
