@@ -53,8 +53,8 @@ struct TrainerImpl {
         memory(memory_),
         update(program(true)),
         collect(program(false)),
-        inference(device, maker(graph, [t = options.training](const Graph& g) { return inference_graph(g, t); }),
-                  memory, options.program),
+        inference(device, maker(inference_graph(graph, options.training), [](const Graph& g) { return g; }), memory,
+                  options.program),
         names(trainable(graph, options.training)) {
     training_graph(graph, options.training);  // what is wrong is said now
   }
