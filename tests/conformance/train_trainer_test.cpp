@@ -121,7 +121,7 @@ TEST(Trainer, ParametersGoUpAndDownByName) {
 
 TEST(Trainer, RefusesWhatItCannotTrain) {
   Graph without;
-  without.output("y", relu(without.input("x", DType::F32, {2})));
+  without.output("loss", reduce_sum(relu(without.input("x", DType::F32, {2}))));
   EXPECT_THAT(message_of([&] { Trainer(device(), without); }), HasSubstr("no parameters to train"));
   TrainerOptions other = options();
   other.training.loss = "dice";
