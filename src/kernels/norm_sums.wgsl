@@ -1,6 +1,7 @@
 // norm_sums.wgsl: Σ g and Σ g (x - mean) over pieces of a channel map, for norm_sums_finish: rows of two vec4.
 // x and g: some quads of some planes, from unit P.first on; a workgroup reads {{group_units}} voxels of one quad.
 {{head}}
+{{>pair_sum}}
 fn unit_of(quad: u32, i: u32) -> u32 {
   return P.first + i / P.plane_units * P.slab_units + quad * P.plane_units + i % P.plane_units;
 }
@@ -35,16 +36,7 @@ fn mean_of(c: u32) -> f32 {
     first += slope;
     second += slope * (x_at(unit) - mean);
   }
-  firsts[lane] = first;
-  seconds[lane] = second;
-  workgroupBarrier();
-  for (var half = {{wg}}u / 2u; half > 0u; half /= 2u) {
-    if (lane < half) {
-      firsts[lane] += firsts[lane + half];
-      seconds[lane] += seconds[lane + half];
-    }
-    workgroupBarrier();
-  }
+  sum_pair(lane, first, second);
   if (lane == 0u && group < P.groups) {
     let row = P.sums + (quad * P.parts + group % P.quad_groups) * 2u;
     sums[row] = firsts[0];

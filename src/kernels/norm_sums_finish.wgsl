@@ -1,5 +1,6 @@
 // norm_sums_finish.wgsl: the parts of norm_sums of one quad of channels, added up, as elements of [N,C,2].
 {{head}}
+{{>pair_sum}}
 {{main}}
   let quad = group_index(wid, nwg);
   var first = vec4<f32>(0.0);
@@ -8,16 +9,7 @@
     first += parts[(quad * P.parts + part) * 2u];
     second += parts[(quad * P.parts + part) * 2u + 1u];
   }
-  firsts[lane] = first;
-  seconds[lane] = second;
-  workgroupBarrier();
-  for (var half = {{wg}}u / 2u; half > 0u; half /= 2u) {
-    if (lane < half) {
-      firsts[lane] += firsts[lane + half];
-      seconds[lane] += seconds[lane + half];
-    }
-    workgroupBarrier();
-  }
+  sum_pair(lane, first, second);
   let c = quad * 4u + lane;
   if (lane < 4u && c < P.channels && quad < P.groups) {
     output[P.output_shift + P.first + c * 2u] = firsts[0][lane];

@@ -78,9 +78,9 @@ class Autodiff {
   // An operand of a node, made again where that is cheaper than to keep it.
   ValueId again(ValueId id) {
     if (makers_.at(id) < 0) return id;
-    const Node maker = graph_.nodes()[static_cast<size_t>(makers_[id])];
+    const Node& maker = graph_.nodes()[static_cast<size_t>(makers_[id])];
     if (!op(maker.op).recomputed || id != maker.outputs.front()) return id;
-    if (recomputed_[id] == kNoValue) recomputed_[id] = graph_.add_node(maker).front();
+    if (recomputed_[id] == kNoValue) recomputed_[id] = graph_.add_node(Node(maker)).front();
     return recomputed_[id];
   }
 

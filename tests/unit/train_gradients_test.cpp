@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "graph/append.h"
 #include "graph/op.h"
 #include "op_cases.h"
 #include "ops/elementwise.h"
@@ -21,18 +22,10 @@ using reference::States;
 // The graph with its inputs as states, which the reference keeps in doubles.
 Graph with_states(const Graph& graph) {
   Graph result;
-  std::vector<ValueId> map(graph.value_count(), kNoValue);
-  for (const Port& port : graph.inputs()) map[port.value] = result.add_state(port.name, graph.type(port.value));
-  for (ValueId id = 0; id < graph.value_count(); ++id)
-    if (graph.is_constant(id)) map[id] = result.add_constant("", graph.value(id).constant);
-  for (Node node : graph.nodes()) {
-    const std::vector<ValueId> old = node.outputs;
-    for (ValueId& id : node.inputs)
-      if (id != kNoValue) id = map.at(id);
-    const std::vector<ValueId> made = result.add_node(std::move(node));
-    for (size_t i = 0; i < made.size(); ++i) map[old[i]] = made[i];
-  }
-  for (const Port& port : graph.outputs()) result.add_output(port.name, map.at(port.value));
+  std::vector<ValueId> states;
+  for (const Port& port : graph.inputs()) states.push_back(result.add_state(port.name, graph.type(port.value)));
+  const std::vector<ValueId> outputs = append_graph(result, graph, states);
+  for (size_t i = 0; i < outputs.size(); ++i) result.add_output(graph.outputs()[i].name, outputs[i]);
   return result;
 }
 
