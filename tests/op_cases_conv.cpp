@@ -33,7 +33,7 @@ Node conv_node(CaseBuilder& b, const ConvSpec& spec, const std::string& op) {
 }
 
 void add_conv(std::vector<OpCase>& cases, const ConvSpec& spec, OpCase base = {}) {
-  base.name = "conv_" + spec.name;
+  base.name = (base.large ? "large_conv_" : "conv_") + spec.name;
   base.op = "conv";
   cases.push_back(make_case(base, [spec](CaseBuilder& b) {
     for (ValueId id : b.add_node(conv_node(b, spec, "conv"))) b.output(id);
@@ -135,6 +135,27 @@ void add_geometry(std::vector<OpCase>& cases) {
                    {1, 3, 15, 14, 13},
                    {4, 3, 3, 3, 3},
                    {{"dilation", Ints{2, 2, 2}}, {"stride", Ints{2, 2, 2}}, {"pads", same({2, 2, 2})}}});
+}
+
+// Enough channels for tiles of matrices, with remainders along every side of a tile.
+void add_many_channels(std::vector<OpCase>& cases) {
+  add_conv(cases, {"1d_many", {2, 16, 50}, {130, 16, 3}, {}});
+  add_conv(cases,
+           {"2d_many", {3, 18, 9, 11}, {34, 18, 3, 3}, {{"pads", same({1, 1})}}, true, false, {step("sigmoid", {0})}});
+  add_conv(cases, {"2d_many_stride",
+                   {2, 20, 11, 10},
+                   {36, 20, 3, 2},
+                   {{"stride", Ints{2, 3}}, {"pads", pads({0, 1}, {2, 0})}},
+                   false,
+                   true});
+  add_conv(cases, {"2d_many_stats", {2, 16, 8, 9}, {32, 16, 1, 1}, {{"stats", int64_t{1}}}});
+  add_conv(cases, {"3d_many_dilation",
+                   {2, 17, 5, 6, 7},
+                   {40, 17, 3, 2, 3},
+                   {{"dilation", Ints{2, 3, 1}}, {"pads", same({2, 1, 1})}}});
+  OpCase large;
+  large.large = true;
+  add_conv(cases, {"2d_many_large", {1, 16, 182, 181}, {128, 16, 1, 1}, {}}, large);
 }
 
 void add_groups(std::vector<OpCase>& cases) {
@@ -248,6 +269,7 @@ void add_conv_cases(std::vector<OpCase>& cases) {
   add_arrange(cases);
   add_channels(cases);
   add_geometry(cases);
+  add_many_channels(cases);
   add_groups(cases);
   add_epilogues(cases);
   add_argmax(cases);

@@ -55,6 +55,8 @@ void add_matmuls(std::vector<OpCase>& cases) {
   add_matmul(cases, {"halves", {9, 20}, {20, 33}}, DType::F16);
   // Rows of whole quads, for which there is a way of its own.
   add_matmul(cases, {"quads", {37, 36}, {36, 52}});
+  add_matmul(cases, {"quads_transpose_a", {36, 72}, {36, 52}, a});
+  add_matmul(cases, {"quads_transpose_b", {37, 36}, {72, 36}, b});
   add_matmul(cases, {"quads_batched", {2, 1, 20, 8}, {3, 8, 12}, {}, true});
   // Large enough for the large tile, and cut by small limits.
   add_matmul(cases, {"large", {64, 130, 8}, {8, 130}});

@@ -1,16 +1,17 @@
 // matmul.wgsl: y[z,m,n] = act(bias[n] + sum over k of a[z,m,k] * b[z,k,n]); plain tensors, batches z broadcast.
 // A workgroup of {{threads}} × {{threads}} lanes makes a tile of {{tile}} × {{tile}} results, each lane {{rows}} × {{rows}} of them, from tiles of
-// {{depth}} steps of k in workgroup memory: a_tile [lane's row][its rows][k/4] and b_tile [k][n/4] of vec4,
-// structs whose inner index is constant, so that no bounds are tested. Wide: operands are read and results written in
+// {{depth}} steps of k in workgroup memory: a_tile [lane's row][its rows][k/4] and b_tile [k][n/4] of vec4, of transposed
+// operands a_tile [k][m/4] and b_tile [lane's column][its columns][k/4], since quads are written as they were read; there
+// structs are one unit apart from a power of two, since lanes beside each other read them. Wide: operands are read and results written in
 // quads, the next tiles read while the last are multiplied, and k may be cut into parts whose sums matmul_finish adds.
 // Otherwise elements outside the bound windows count as zero; where this is not the first dispatch it goes on from the
 // sum so far, where it is not the last it leaves the sum.
 {{>elementwise}}
 {{head}}
-struct Rows {
-  w: array<vec4<f32>, {{rows}} * {{steps}}>,
+struct ByLane {
+  w: array<vec4<f32>, {{rows}} * {{steps}}{{#transpose_b}} + 1{{/transpose_b}}>,
 }
-struct Columns {
+struct ByStep {
   w: array<vec4<f32>, {{tile}} / 4>,
 }
 const kSteps = {{steps}}u;  // quads of a row of a's tile
@@ -46,11 +47,7 @@ fn a_quad(matrix: u32, m0: u32, k0: u32, e: u32) -> vec4<f32> {
 
 fn put_a(e: u32, value: vec4<f32>) {
 {{#transpose_a}}
-  let k = e / kQuads;
-  for (var l = 0u; l < 4u; l++) {
-    let m = e % kQuads * 4u + l;
-    a_tile[m % {{threads}}u].w[m / {{threads}}u * kSteps + k / 4u][k % 4u] = value[l];
-  }
+  a_tile[e / kQuads].w[e % kQuads] = value;
 {{/transpose_a}}{{^transpose_a}}
   let m = e / kSteps;
   a_tile[m % {{threads}}u].w[m / {{threads}}u * kSteps + e % kSteps] = value;
@@ -77,9 +74,7 @@ fn b_quad(matrix: u32, k0: u32, n0: u32, e: u32) -> vec4<f32> {
 fn put_b(e: u32, value: vec4<f32>) {
 {{#transpose_b}}
   let n = e / kSteps;
-  for (var l = 0u; l < 4u; l++) {
-    b_tile[e % kSteps * 4u + l].w[n / 4u][n % 4u] = value[l];
-  }
+  b_tile[n / 4u % {{threads}}u].w[(n / 4u / {{threads}}u * 4u + n % 4u) * kSteps + e % kSteps] = value;
 {{/transpose_b}}{{^transpose_b}}
   b_tile[e / kQuads].w[e % kQuads] = value;
 {{/transpose_b}}
@@ -143,9 +138,9 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
 {{/parts}}
   let a_first = a_matrix(z);
   let b_first = b_matrix(z);
-{{@r=rows}}{{@j=quads}}
-  var y{{r}}_{{j}} = vec4<f32>(0.0);
-{{/j}}{{/r}}
+{{@q=quads}}{{@i=4}}{{@j=quads}}
+  var y{{q}}_{{i}}_{{j}} = vec4<f32>(0.0);
+{{/j}}{{/i}}{{/q}}
 {{#wide}}
 {{@i=loads}}
   var next_a{{i}} = a_quad(a_first, m0, k_begin, lane + {{i}}u * {{wg}}u);
@@ -173,7 +168,11 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
       let m = e / {{depth}}u;
       let k = e % {{depth}}u;
 {{/transpose_a}}
+{{#transpose_a}}
+      a_tile[k].w[m / 4u][m % 4u] = a_at(a_first, m0 + m, k0 + k);
+{{/transpose_a}}{{^transpose_a}}
       a_tile[m % {{threads}}u].w[m / {{threads}}u * kSteps + k / 4u][k % 4u] = a_at(a_first, m0 + m, k0 + k);
+{{/transpose_a}}
     }
     for (var e = lane; e < {{tile}}u * {{depth}}u; e += {{wg}}u) {
 {{#transpose_b}}
@@ -183,25 +182,53 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
       let n = e % {{tile}}u;
       let k = e / {{tile}}u;
 {{/transpose_b}}
+{{#transpose_b}}
+      b_tile[n / 4u % {{threads}}u].w[(n / 4u / {{threads}}u * 4u + n % 4u) * kSteps + k / 4u][k % 4u] =
+          b_at(b_first, k0 + k, n0 + n);
+{{/transpose_b}}{{^transpose_b}}
       b_tile[k].w[n / 4u][n % 4u] = b_at(b_first, k0 + k, n0 + n);
+{{/transpose_b}}
     }
     workgroupBarrier();
 {{/wide}}
 {{@s=steps}}
     {
-{{@r=rows}}
-      let a{{r}} = a_tile[ty].w[{{r}} * {{steps}} + {{s}}];
-{{/r}}
-{{@c=4}}{{@j=quads}}
+{{^transpose_a}}
+{{@q=quads}}{{@i=4}}
+      let a{{q}}_{{i}} = a_tile[ty].w[({{q}} * 4 + {{i}}) * {{steps}} + {{s}}];
+{{/i}}{{/q}}
+{{/transpose_a}}
+{{#transpose_b}}
+{{@j=quads}}{{@i=4}}
+      let column{{j}}_{{i}} = b_tile[tx].w[({{j}} * 4 + {{i}}) * {{steps}} + {{s}}];
+{{/i}}{{/j}}
+{{/transpose_b}}
+{{@c=4}}
+{{#transpose_a}}
+{{@q=quads}}
+      let rows{{c}}_{{q}} = a_tile[{{s}} * 4 + {{c}}].w[ty + {{q}}u * {{threads}}u];
+{{/q}}
+{{/transpose_a}}
+{{@j=quads}}
+{{#transpose_b}}
+      let b{{c}}_{{j}} = vec4<f32>(column{{j}}_0[{{c}}], column{{j}}_1[{{c}}], column{{j}}_2[{{c}}], column{{j}}_3[{{c}}]);
+{{/transpose_b}}{{^transpose_b}}
       let b{{c}}_{{j}} = b_tile[{{s}} * 4 + {{c}}].w[tx + {{j}}u * {{threads}}u];
-{{@r=rows}}
-      y{{r}}_{{j}} = fma(vec4<f32>(a{{r}}[{{c}}]), b{{c}}_{{j}}, y{{r}}_{{j}});
-{{/r}}{{/j}}{{/c}}
+{{/transpose_b}}
+{{@q=quads}}{{@i=4}}
+      y{{q}}_{{i}}_{{j}} = fma(vec4<f32>({{#transpose_a}}rows{{c}}_{{q}}[{{i}}]{{/transpose_a}}{{^transpose_a}}a{{q}}_{{i}}[{{c}}]{{/transpose_a}}), b{{c}}_{{j}}, y{{q}}_{{i}}_{{j}});
+{{/i}}{{/q}}{{/j}}{{/c}}
     }
 {{/s}}
   }
   // Lanes that lie beyond the matrix or in another window make nothing.
-{{@r=rows}}{{@j=quads}}
-  store(group < P.groups, z{{#parts}} + part * P.batches{{/parts}}, m0 + ty + {{r}}u * {{threads}}u, n0 + (tx + {{j}}u * {{threads}}u) * 4u, y{{r}}_{{j}});
-{{/j}}{{/r}}
+{{@q=quads}}{{@i=4}}
+{{#transpose_a}}
+  let m{{q}}_{{i}} = m0 + (ty + {{q}}u * {{threads}}u) * 4u + {{i}}u;
+{{/transpose_a}}{{^transpose_a}}
+  let m{{q}}_{{i}} = m0 + ty + ({{q}}u * 4u + {{i}}u) * {{threads}}u;
+{{/transpose_a}}
+{{@j=quads}}
+  store(group < P.groups, z{{#parts}} + part * P.batches{{/parts}}, m{{q}}_{{i}}, n0 + (tx + {{j}}u * {{threads}}u) * 4u, y{{q}}_{{i}}_{{j}});
+{{/j}}{{/i}}{{/q}}
 }

@@ -19,10 +19,12 @@ void lower_packed(Lowering& lowering, const Node& node) {
   conv.keeps_zero = body_keeps_zero(node);
   conv.stats = node.outputs.size() > 1;
   StoragePtr statistics = conv.stats ? lowering.make_storage(node.outputs[1], node) : nullptr;
+  const ConvKernel& kernel = conv_kernel(conv_site(lowering.target(), lowering.options(), conv));
+  if (kernel.all_images) kernel.emit(lowering, conv, nullptr);
   for (int64_t image = 0; image < conv.geometry.images; ++image) {
     conv.image = conv.out_image = image;
     StatsTarget target;
-    emit_packed_conv(lowering, conv, conv.stats ? &target : nullptr);
+    if (!kernel.all_images) kernel.emit(lowering, conv, conv.stats ? &target : nullptr);
     if (!conv.stats) continue;
     const Interval slabs{image * conv.geometry.out[0], (image + 1) * conv.geometry.out[0]};
     if (target.parts == 0)
@@ -77,17 +79,13 @@ PackedConv packed_conv(Lowering& lowering, const Node& node, const Shape& out_sh
 }
 
 const ConvKernel& conv_kernel(const ConvSite& site) {
-  for (const ConvKernel* kernel : {&kWinogradConv, &kDirectConv})
+  for (const ConvKernel* kernel : {&kWinogradConv, &kTiledConv, &kDirectConv})
     if (kernel->suits(site)) return *kernel;
   fail(ErrorCode::Unsupported, "conv", "no kernel suits");
 }
 
 ConvSite conv_site(const Target& target, const PlanOptions& options, const PackedConv& conv) {
   return {target, options, conv.geometry, *conv.in, *conv.out, conv.stats, conv.last_point.has_value()};
-}
-
-void emit_packed_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats) {
-  conv_kernel(conv_site(lowering.target(), lowering.options(), conv)).emit(lowering, conv, stats);
 }
 
 void lower_conv(Lowering& lowering, const Node& node) {

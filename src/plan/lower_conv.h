@@ -64,14 +64,12 @@ struct ConvKernel {
   WeightOrders (*orders)(const ConvSite& site);
   // Emits the dispatches over one image; fills `stats` where it gathers statistics, else leaves its parts 0.
   void (*emit)(Lowering& lowering, const PackedConv& conv, StatsTarget* stats);
+  bool all_images = false;  // at once
 };
-extern const ConvKernel kWinogradConv, kDirectConv;
+extern const ConvKernel kWinogradConv, kTiledConv, kDirectConv;
 // The first, in order of preference, that suits.
 const ConvKernel& conv_kernel(const ConvSite& site);
 ConvSite conv_site(const Target& target, const PlanOptions& options, const PackedConv& conv);
-
-// Emits the dispatches of one image by the kernel that suits.
-void emit_packed_conv(Lowering& lowering, const PackedConv& conv, StatsTarget* stats);
 
 // A convolution over plain tensors: channels in groups.
 void lower_plain_conv(Lowering& lowering, const Node& node);

@@ -16,7 +16,13 @@ struct Tile {
   uint32_t threads, rows, depth;
   uint32_t side() const { return threads * rows; }
   uint32_t lanes() const { return threads * threads; }
-  uint64_t bytes() const { return uint64_t{2} * side() * depth * 4; }
+  // Of what the lanes of a row or column read: of transposed columns a quad more, which keeps lanes off each other.
+  uint64_t lane_bytes(bool apart) const { return (uint64_t{rows} * depth + (apart ? 4 : 0)) * 4; }
+  uint64_t step_bytes() const { return uint64_t{side()} * 4; }
+  uint64_t bytes(const Matmul& matmul) const {
+    const uint64_t by_lane = threads * lane_bytes(matmul.transpose_b), by_step = depth * step_bytes();
+    return (matmul.transpose_a ? by_step : by_lane) + (matmul.transpose_b ? by_lane : by_step);
+  }
 };
 
 // Every window of an operand meets every window of the other and of the result; beyond this a plan is of no use.
@@ -25,8 +31,8 @@ constexpr size_t kMostDispatches = 1 << 14;
 // In order of preference. The large ones are for results that have enough of their tiles to fill a device, the middle
 // ones for those that are read in quads and not narrow. Rows are hardly asked: lengths that come and go should share
 // their kernels.
-constexpr Tile kTiles[] = {{16, 8, 32}, {16, 8, 16}, {16, 4, 32}, {16, 4, 16},
-                           {8, 4, 8},   {4, 4, 8},   {2, 4, 8},   {1, 4, 4}};
+constexpr Tile kTiles[] = {{16, 8, 32}, {16, 8, 16}, {16, 8, 8}, {16, 4, 32}, {16, 4, 16},
+                           {8, 4, 8},   {4, 4, 8},   {2, 4, 8},  {1, 4, 4}};
 constexpr uint32_t kLargeSide = 128, kMiddleSide = 64;
 constexpr int64_t kFewRows = 4;
 // Measured on one card (docs/performance.md): workgroups of large and of smaller tiles that fill it, and how long the
@@ -37,21 +43,22 @@ int64_t tiles_of(const Matmul& matmul, const Tile& tile) {
   return element_count(matmul.batch) * ceil_div(matmul.m, tile.side()) * ceil_div(matmul.n, tile.side());
 }
 
+// Into how many parts to cut k.
+int64_t parts_for(const Matmul& matmul, const Tile& tile) {
+  return std::max<int64_t>(std::min(kEnough / tiles_of(matmul, tile), matmul.k / kLeastPart), 1);
+}
+
 Tile tile_for(const Matmul& matmul, bool quads, const Limits& limits) {
   const auto suits = [&](const Tile& tile) {
     if (workgroup_size(limits, tile.lanes()) != tile.lanes() ||
-        tile.bytes() > limits.max_compute_workgroup_storage_size)
+        tile.bytes(matmul) > limits.max_compute_workgroup_storage_size)
       return false;
-    if (tile.side() == kLargeSide) return tiles_of(matmul, tile) >= kEnoughLarge;
+    if (tile.side() == kLargeSide)
+      return tiles_of(matmul, tile) * (quads ? parts_for(matmul, tile) : 1) >= kEnoughLarge;
     return tile.side() < kMiddleSide || (quads && matmul.n * 2 > kMiddleSide && matmul.m > kFewRows);
   };
   const Tile* found = std::find_if(std::begin(kTiles), std::end(kTiles), suits);
   return found == std::end(kTiles) ? kTiles[std::size(kTiles) - 1] : *found;
-}
-
-// Into how many parts to cut k.
-int64_t parts_for(const Matmul& matmul, const Tile& tile) {
-  return std::max<int64_t>(std::min(kEnough / tiles_of(matmul, tile), matmul.k / kLeastPart), 1);
 }
 
 // Statements that give the first element of an operand's matrix for batch z.
@@ -149,8 +156,14 @@ class MatmulEmitter {
 
   void add_shape(Kernel& k) const {
     k.param("m", matmul_.m).param("n", matmul_.n).param("k", matmul_.k);
-    k.shared("a_tile", "Rows", uint64_t{tile_.rows} * tile_.depth * 4, tile_.threads);
-    k.shared("b_tile", "Columns", uint64_t{tile_.side()} * 4, tile_.depth);
+    const auto share = [&](const char* name, bool by_lane) {
+      if (by_lane)
+        k.shared(name, "ByLane", tile_.lane_bytes(matmul_.transpose_b), tile_.threads);
+      else
+        k.shared(name, "ByStep", tile_.step_bytes(), tile_.depth);
+    };
+    share("a_tile", !matmul_.transpose_a);
+    share("b_tile", matmul_.transpose_b);
     k.constant("threads", tile_.threads).constant("tile", tile_.side()).constant("depth", tile_.depth);
     k.constant("rows", tile_.rows).constant("quads", tile_.rows / 4).constant("steps", tile_.depth / 4);
     k.flag("transpose_a", matmul_.transpose_a).flag("transpose_b", matmul_.transpose_b);
