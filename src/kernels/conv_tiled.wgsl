@@ -79,7 +79,7 @@ fn store(voxel: u32, quad: u32, sum: vec4<f32>) {
       let tap = at / P.chunks;
       let q0 = at % P.chunks * {{steps}}u;
       let od = i32(tap / P.taps_hw * P.dilation_d);
-      let oh = i32(tap % P.taps_hw / P.taps_w * P.dilation_w);
+      let oh = i32(tap % P.taps_hw / P.taps_w * P.dilation_h);
       let ow = i32(tap % P.taps_w * P.dilation_w);
       let ok = inside && u32(d + od) < P.planes_in && u32(h + oh) < P.h_in && u32(w + ow) < P.w_in;
       let from_tap = origin + od * i32(stride) + oh * i32(P.w_in) + ow;

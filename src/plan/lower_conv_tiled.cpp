@@ -30,8 +30,9 @@ int64_t groups_of(const ConvGeometry& g, const Tile& tile) {
 const Tile* tile_for(const ConvGeometry& g, const Limits& limits) {
   const Tile* found = nullptr;
   for (const Tile& tile : kTiles) {
-    // Channels that are computed in vain: at most a third of all.
-    const bool narrow = ceil_div(g.out_channels, tile.channels()) * tile.channels() * 2 <= g.out_channels * 3;
+    // Of wide tiles at most a third may be computed in vain.
+    const bool narrow = tile.channels() == kLeastOut ||
+                        ceil_div(g.out_channels, tile.channels()) * tile.channels() * 2 <= g.out_channels * 3;
     if (!narrow || workgroup_size(limits, tile.lanes()) != tile.lanes() ||
         tile.bytes() > limits.max_compute_workgroup_storage_size)
       continue;
