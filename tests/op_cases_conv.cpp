@@ -226,6 +226,7 @@ void add_transposed(std::vector<OpCase>& cases) {
   add("2d_negative", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"pads", pads({-1, 0}, {0, -2})}});
   add("2d_dilation", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"dilation", Ints{2, 1}}});
   add("2d_groups", {1, 6, 6, 7}, {6, 2, 3, 3}, {{"groups", int64_t{3}}});
+  add("2d_blocks", {2, 5, 6, 7}, {5, 4, 2, 3}, {{"stride", Ints{2, 3}}});
   add("3d", {1, 5, 4, 5, 6}, {5, 7, 2, 2, 2}, {{"stride", Ints{2, 2, 2}}}, true);
 }
 

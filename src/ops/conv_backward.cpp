@@ -136,6 +136,38 @@ Value turned(Value weight, int64_t groups) {
   return slice(reshape(transpose(reshape(weight, apart), perm), result), starts, ends, steps);
 }
 
+// Whether every voxel of the input makes a block of the result of its own.
+bool makes_blocks(const Node& node, const ConvAttrs& attrs, const Shape& kernel) {
+  const auto none = [](const std::vector<int64_t>& all) {
+    return std::all_of(all.begin(), all.end(), [](int64_t p) { return p == 0; });
+  };
+  bool blocks = attrs.groups == 1 && none(attrs.pad_lo) && none(attrs.pad_hi) &&
+                none(output_padding(node, kernel.size())) && attrs.stride == kernel;
+  for (size_t a = 0; a < kernel.size(); ++a) blocks = blocks && (attrs.dilation[a] == 1 || kernel[a] == 1);
+  return blocks;
+}
+
+// A pointwise convolution that makes the taps of every result as channels of their own, which then take their places.
+Value by_blocks(Value x, Value weight, Value bias) {
+  const Shape shape = x.shape(), kernel = kernel_of(weight.shape());
+  const int64_t results = weight.shape()[1], taps = element_count(kernel);
+  Shape pointwise = {results * taps, shape[1]}, apart = {shape[0], results}, whole = apart;
+  std::vector<int64_t> turn = {1}, places = {0, 1};
+  for (size_t a = 0; a < kernel.size(); ++a) {
+    pointwise.push_back(1);
+    turn.push_back(static_cast<int64_t>(a) + 2);
+    apart.push_back(kernel[a]);
+    whole.push_back(shape[a + 2] * kernel[a]);
+    places.push_back(static_cast<int64_t>(2 + kernel.size() + a));
+    places.push_back(static_cast<int64_t>(2 + a));
+  }
+  apart.insert(apart.end(), shape.begin() + 2, shape.end());
+  turn.push_back(0);
+  if (bias) bias = reshape(expand(reshape(bias, {results, 1}), {results, taps}), {results * taps});
+  const Value y = conv(x, reshape(transpose(weight, turn), pointwise), {.bias = bias});
+  return reshape(transpose(reshape(y, apart), places), whole);
+}
+
 // A convolution with turned weights over the input, with zeros between and around its voxels.
 std::vector<ValueId> decompose_transpose(Graph& graph, const Node& node) {
   const Labelled labelled(graph, node);
@@ -145,6 +177,7 @@ std::vector<ValueId> decompose_transpose(Graph& graph, const Node& node) {
   const Shape kernel = weight.shape();
   const size_t rank = kernel.size() - 2;
   const ConvAttrs attrs = transpose_attrs(node, rank);
+  if (makes_blocks(node, attrs, kernel_of(kernel))) return {by_blocks(x, weight, bias).id()};
   const std::vector<int64_t> more = output_padding(node, rank);
   std::vector<int64_t> pads(2 * rank, 0);
   for (size_t a = 0; a < rank; ++a) {
