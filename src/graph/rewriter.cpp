@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "graph/op.h"
 
 namespace gyrus {
 
@@ -53,6 +54,11 @@ void Rewriter::add(const Node& old, Node changed) {
 
 void Rewriter::copy(const Node& node) { add(node, mapped(node)); }
 
+void Rewriter::take_apart(const Node& node) {
+  const std::vector<ValueId> values = op(node.op).decompose(graph_, mapped(node));
+  for (size_t i = 0; i < node.outputs.size(); ++i) replace(node.outputs[i], values.at(i));
+}
+
 const Node* Rewriter::old_maker(ValueId id) const {
   if (id == kNoValue || old_makers_.at(id) < 0) return nullptr;
   return &old_.nodes()[static_cast<size_t>(old_makers_[id])];
@@ -86,6 +92,23 @@ Graph with_shapes(const Graph& graph, const std::map<std::string, Shape>& shapes
   }
   for (const Node& node : graph.nodes()) rewrite.add_for(node.outputs, rewrite.mapped(node));
   return rewrite.finish("with_shapes");
+}
+
+Graph take_apart(const Graph& graph, const std::string& pass,
+                 const std::function<bool(const Graph& graph, const Node& node)>& apart) {
+  Graph current = graph;
+  const auto composite = [&](const Node& node) { return op(node.op).decompose && apart(current, node); };
+  while (std::any_of(current.nodes().begin(), current.nodes().end(), composite)) {
+    Rewriter rewrite(current);
+    for (const Node& node : current.nodes()) {
+      if (composite(node))
+        rewrite.take_apart(node);
+      else
+        rewrite.copy(node);
+    }
+    current = rewrite.finish(pass);
+  }
+  return current;
 }
 
 }  // namespace gyrus

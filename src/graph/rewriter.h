@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ class Rewriter {
   void copy(const Node& node);
   // The node with its inputs mapped.
   Node mapped(const Node& node);
+  // Puts what the node's op takes it apart into in its place.
+  void take_apart(const Node& node);
   // Appends `changed`, whose inputs are new values, in the place of an old node; output types and names are kept.
   void add(const Node& old, Node changed);
   // Appends a node whose first outputs stand for these old values, which give them their names. Returns all outputs.
@@ -47,5 +50,10 @@ class Rewriter {
   std::vector<size_t> makers_;  // of the new graph, node + 1; grows with it
   size_t indexed_ = 0;          // nodes of the new graph that makers_ knows
 };
+
+// The graph with nodes taken apart by their ops, as long as `apart` says so of one that can be: what ops become may be
+// composite again.
+Graph take_apart(const Graph& graph, const std::string& pass,
+                 const std::function<bool(const Graph& graph, const Node& node)>& apart);
 
 }  // namespace gyrus

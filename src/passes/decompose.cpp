@@ -26,8 +26,7 @@ bool decompose_once(const Graph& graph, Graph& result) {
       direct.inputs[0] = maker->inputs[0];
       rewrite.copy(direct);
     } else if (def.decompose && !def.has_kernel) {
-      const std::vector<ValueId> values = def.decompose(rewrite.graph(), rewrite.mapped(node));
-      for (size_t i = 0; i < node.outputs.size(); ++i) rewrite.replace(node.outputs[i], values.at(i));
+      rewrite.take_apart(node);
     } else {
       rewrite.copy(node);
       continue;

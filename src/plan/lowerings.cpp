@@ -83,31 +83,15 @@ const LoweringEntry& lowering_of(const Node& node) {
 }
 
 Graph fit(const Graph& graph, const Target& target, const PlanOptions& options) {
-  const auto suits = [&](const Graph& g, const Node& node) {
+  const auto apart = [&](const Graph& g, const Node& node) {
     const LoweringEntry* entry = find_lowering(op(node.op));
-    return entry && (!entry->suits || entry->suits(g, node, target, options));
+    return !entry || (entry->suits && !entry->suits(g, node, target, options));
   };
-  Graph current = graph;
-  const auto next = [&](bool of_kernels) {
-    return std::any_of(current.nodes().begin(), current.nodes().end(), [&](const Node& node) {
-      const OpDef& def = op(node.op);
-      return def.decompose && (def.has_kernel || !of_kernels) && !suits(current, node);
-    });
-  };
-  // What ops become may be composite again.
-  for (bool more = next(true); more; more = next(false)) {
-    Rewriter rewrite(current);
-    for (const Node& node : current.nodes()) {
-      if (!op(node.op).decompose || suits(current, node)) {
-        rewrite.copy(node);
-        continue;
-      }
-      const std::vector<ValueId> values = op(node.op).decompose(rewrite.graph(), rewrite.mapped(node));
-      for (size_t i = 0; i < node.outputs.size(); ++i) rewrite.replace(node.outputs[i], values.at(i));
-    }
-    current = rewrite.finish("fit");
-  }
-  return current;
+  // Composites that no pass took apart are not the planner's.
+  const bool all_suit = std::none_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
+    return op(node.op).has_kernel && op(node.op).decompose && apart(graph, node);
+  });
+  return all_suit ? graph : take_apart(graph, "fit", apart);
 }
 
 void lower_alias(Lowering& lowering, const Node& node) {

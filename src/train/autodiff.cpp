@@ -11,23 +11,6 @@ namespace {
 
 bool has_gradient(const OpDef& def) { return def.gradient || (def.elementwise && def.elementwise->derivative); }
 
-bool decompose_once(const Graph& graph, Graph& result) {
-  Rewriter rewrite(graph);
-  bool changed = false;
-  for (const Node& node : graph.nodes()) {
-    const OpDef& def = op(node.op);
-    if (has_gradient(def) || !def.decompose) {
-      rewrite.copy(node);
-      continue;
-    }
-    const std::vector<ValueId> values = def.decompose(rewrite.graph(), rewrite.mapped(node));
-    for (size_t i = 0; i < node.outputs.size(); ++i) rewrite.replace(node.outputs[i], values.at(i));
-    changed = true;
-  }
-  result = rewrite.finish("differentiable");
-  return changed;
-}
-
 // Walks the nodes backwards and collects the gradient of every value.
 class Autodiff {
  public:
@@ -140,9 +123,7 @@ class Autodiff {
 }  // namespace
 
 Graph differentiable(const Graph& graph) {
-  Graph current = graph, next;
-  while (decompose_once(current, next)) current = next;
-  return next;
+  return take_apart(graph, "differentiable", [](const Graph&, const Node& node) { return !has_gradient(op(node.op)); });
 }
 
 std::vector<ValueId> add_gradients(Graph& graph, const std::vector<Seed>& seeds, const std::vector<ValueId>& of) {
