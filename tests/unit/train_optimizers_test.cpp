@@ -5,6 +5,7 @@
 #include "core/tensor.h"
 #include "reference/reference.h"
 #include "support/golden_cases.h"
+#include "support/golden_optimizers.h"
 #include "train/optimizer.h"
 
 // Optimisers, clipping and schedules against PyTorch in float64.
@@ -12,41 +13,10 @@
 namespace gyrus::test {
 namespace {
 
-Optimizer optimizer_of(const Json& json) {
-  const std::map<std::string, OptimizerKind> kinds = {
-      {"sgd", OptimizerKind::Sgd},         {"adam", OptimizerKind::Adam},       {"adamw", OptimizerKind::AdamW},
-      {"rmsprop", OptimizerKind::RmsProp}, {"adagrad", OptimizerKind::Adagrad}, {"lion", OptimizerKind::Lion}};
-  Optimizer o;
-  o.kind = kinds.at(json["op"]);
-  const Json& a = json["attrs"];
-  o.weight_decay = a.value("weight_decay", 0.0);
-  o.momentum = a.value("momentum", 0.0);
-  o.dampening = a.value("dampening", 0.0);
-  o.nesterov = a.value("nesterov", false);
-  o.eps = a.value("eps", 1e-8);
-  o.amsgrad = a.value("amsgrad", false);
-  o.alpha = a.value("alpha", 0.99);
-  o.centered = a.value("centered", false);
-  o.lr_decay = a.value("lr_decay", 0.0);
-  o.initial_accumulator = a.value("initial_accumulator_value", 0.0);
-  if (a.contains("betas")) {
-    o.beta1 = a["betas"][0];
-    o.beta2 = a["betas"][1];
-  }
-  return o;
-}
-
 Tensor number(double value) {
   Tensor t(DType::F32, {});
   set(t, 0, value);
   return t;
-}
-
-// Part i of the first axis.
-Tensor part(const Tensor& all, int64_t i) {
-  Tensor one(DType::F32, Shape(all.shape.begin() + 1, all.shape.end()));
-  for (int64_t k = 0; k < one.size(); ++k) set(one, k, get(all, i * one.size() + k));
-  return one;
 }
 
 double relative(const RefTensor& found, const Tensor& wanted) {
@@ -63,9 +33,7 @@ TEST(Optimizers, EqualPyTorch) {
   if (file.cases().empty()) GTEST_SKIP() << "no test data";
   int checked = 0;
   for (const Json& json : file.cases()) {
-    const std::string kind = json["op"];
-    if (kind != "sgd" && kind != "adam" && kind != "adamw" && kind != "rmsprop" && kind != "adagrad" && kind != "lion")
-      continue;
+    if (!is_optimizer(json)) continue;
     SCOPED_TRACE(json["name"].get<std::string>());
     const Tensor &start = file.tensor(json["inputs"][0]["name"]), &all = file.tensor(json["inputs"][1]["name"]);
     Graph graph;
@@ -78,13 +46,12 @@ TEST(Optimizers, EqualPyTorch) {
                                graph.constant(yes)));
     graph.output("loss", reduce_sum(g));
     reference::States states;
-    const Json& lr = json["attrs"]["lr"];
     const Tensor& path = file.tensor(json["outputs"][0]);
     for (int64_t t = 0; t < all.shape[0]; ++t) {
-      const double now = lr.is_array() ? lr[static_cast<size_t>(t)].get<double>() : lr.get<double>();
-      reference::run(graph,
-                     {{"g", part(all, t)}, {kLearningRate, number(now)}, {kStep, number(static_cast<double>(t + 1))}},
-                     states);
+      reference::run(
+          graph,
+          {{"g", part(all, t)}, {kLearningRate, number(rate_of(json, t))}, {kStep, number(static_cast<double>(t + 1))}},
+          states);
       EXPECT_LE(relative(states.at("w"), part(path, t)), 1e-6) << "step " << t;
     }
     for (size_t i = 1; i < json["outputs"].size(); ++i) {
