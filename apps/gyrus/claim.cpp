@@ -1,11 +1,11 @@
 #include "claim.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -16,7 +16,7 @@
 namespace gyrus::cli {
 namespace {
 
-constexpr std::time_t kStale = 6 * 3600;  // seconds; no scan takes that long
+constexpr std::time_t kStale = std::time_t{6} * 3600;  // seconds; no scan takes that long
 
 std::string host_name() {
   char name[256] = "";

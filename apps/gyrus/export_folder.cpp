@@ -104,7 +104,7 @@ void ExportFolder::write_page(const std::string& kind, const std::map<std::strin
   copy(example_ / "page.js");  // what both kinds have in common
 }
 
-uint64_t ExportFolder::put_in_place(Json index) {
+uint64_t ExportFolder::put_in_place(const Json& index) {
   Json root = {{"format", kExportFormat}, {"gyrus", GYRUS_VERSION}};
   root.update(index);
   root["files"] = names_;

@@ -36,7 +36,7 @@ class ExportFolder {
   // The page in `kind` of web/example, "" or a folder there, with the names in double braces of its README filled in.
   void write_page(const std::string& kind, const std::map<std::string, std::string>& values);
   // export.json from these fields, then all of it under its name. Answers with the bytes of its files.
-  uint64_t put_in_place(nlohmann::ordered_json index);
+  uint64_t put_in_place(const nlohmann::ordered_json& index);
 
  private:
   void begin();

@@ -43,7 +43,8 @@ void add_model(const fs::path& folder, std::vector<WebModel>& models) {
     const auto [model, manifest] = open_model(folder.string());
     if (model.onnx)
       return whisper(cat("[", folder.string(), "] left out: an ONNX network, and the page takes models of layers"));
-    if (std::any_of(models.begin(), models.end(), [&](const WebModel& m) { return m.name == model.name; }))
+    const std::string& name = model.name;
+    if (std::any_of(models.begin(), models.end(), [&](const WebModel& m) { return m.name == name; }))
       return whisper(cat("[", folder.string(), "] left out: another model has the same name"));
     WebModel entry{model.name,
                    manifest.title,

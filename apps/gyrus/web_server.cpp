@@ -137,7 +137,7 @@ std::vector<std::string> segments_of(const std::string& path) {
   std::istringstream in(path);
   for (std::string part; std::getline(in, part, '/');) segments.push_back(part);
   if (!segments.empty()) segments.erase(segments.begin());  // before the first slash
-  if (path.empty() || path.back() == '/') segments.push_back("index.html");
+  if (path.empty() || path.back() == '/') segments.emplace_back("index.html");
   return segments;
 }
 

@@ -94,10 +94,10 @@ namespace {
 template <class T>
 T to_integer(double value) {
   if (!(value == value)) return 0;
-  constexpr double lo = static_cast<double>(std::numeric_limits<T>::min());
-  constexpr double hi = static_cast<double>(std::numeric_limits<T>::max());
-  if (value <= lo) return std::numeric_limits<T>::min();
-  if (value >= hi) return std::numeric_limits<T>::max();
+  constexpr double kLow = static_cast<double>(std::numeric_limits<T>::min());
+  constexpr double kHigh = static_cast<double>(std::numeric_limits<T>::max());
+  if (value <= kLow) return std::numeric_limits<T>::min();
+  if (value >= kHigh) return std::numeric_limits<T>::max();
   return static_cast<T>(value);
 }
 }  // namespace

@@ -23,39 +23,39 @@ constexpr int kRetries = 3;
 constexpr std::chrono::milliseconds kFirstPause{500};  // doubled each time
 
 enum Option : int {
-  kWriteData = 10001,
-  kUrl = 10002,
-  kErrorBuffer = 10010,
-  kUserAgent = 10018,
-  kLowSpeedLimit = 19,
-  kLowSpeedTime = 20,
-  kNoProgress = 43,
-  kFailOnError = 45,
-  kFollowLocation = 52,
-  kProgressData = 10057,
-  kMaxRedirects = 68,
-  kConnectTimeout = 78,
-  kNoSignal = 99,
-  kProtocols = 181,
-  kRedirectProtocols = 182,
-  kWriteFunction = 20011,
-  kProgressFunction = 20219,
-  kResumeFrom = 30116,
+  WriteData = 10001,
+  Url = 10002,
+  ErrorBuffer = 10010,
+  UserAgent = 10018,
+  LowSpeedLimit = 19,
+  LowSpeedTime = 20,
+  NoProgress = 43,
+  FailOnError = 45,
+  FollowLocation = 52,
+  ProgressData = 10057,
+  MaxRedirects = 68,
+  ConnectTimeout = 78,
+  NoSignal = 99,
+  Protocols = 181,
+  RedirectProtocols = 182,
+  WriteFunction = 20011,
+  ProgressFunction = 20219,
+  ResumeFrom = 30116,
 };
 constexpr int kResponseCode = 0x200002;
 constexpr long kHttpAndHttps = 1 | 2;
 
 enum Result : int {
-  kOk = 0,
-  kUnresolvedHost = 6,
-  kCannotConnect = 7,
-  kPartialFile = 18,
-  kHttpError = 22,
-  kTimeout = 28,
-  kRangeError = 33,
-  kEmptyReply = 52,
-  kSendError = 55,
-  kReceiveError = 56,
+  Ok = 0,
+  UnresolvedHost = 6,
+  CannotConnect = 7,
+  PartialFile = 18,
+  HttpError = 22,
+  Timeout = 28,
+  RangeError = 33,
+  EmptyReply = 52,
+  SendError = 55,
+  ReceiveError = 56,
 };
 
 using Handle = void;
@@ -122,7 +122,7 @@ int on_progress(void* wanted, int64_t, int64_t, int64_t, int64_t) {
 
 // How one try ended.
 struct Try {
-  int result = kOk;
+  int result = Ok;
   long status = 0;  // of HTTP
   bool too_long = false, disk_failed = false;
   std::string what;
@@ -137,32 +137,32 @@ Try attempt(const Curl& curl, const Download& wanted) {
   Receiver receiver{file.get(), have, wanted.bytes, &wanted.progress};
   char message[256] = "";  // the size that libcurl wants
   const auto set = [&](int option, auto value) { curl.setopt(easy.get(), option, value); };
-  set(kUrl, wanted.url.c_str());
-  set(kUserAgent, "gyrus");
-  set(kErrorBuffer, static_cast<char*>(message));
-  set(kWriteFunction, &on_bytes);
-  set(kWriteData, &receiver);
-  set(kProgressFunction, &on_progress);
-  set(kProgressData, static_cast<const void*>(&wanted));
-  set(kNoProgress, 0L);
-  set(kNoSignal, 1L);
-  set(kFailOnError, 1L);
-  set(kFollowLocation, 1L);
-  set(kMaxRedirects, 10L);
-  set(kProtocols, kHttpAndHttps);
-  set(kRedirectProtocols, kHttpAndHttps);
-  set(kConnectTimeout, 20L);  // seconds
-  set(kLowSpeedLimit, 1L);    // bytes a second …
-  set(kLowSpeedTime, 30L);    // … for so long count as a cut connection
-  if (have > 0) set(kResumeFrom, static_cast<int64_t>(have));
+  set(Url, wanted.url.c_str());
+  set(UserAgent, "gyrus");
+  set(ErrorBuffer, static_cast<char*>(message));
+  set(WriteFunction, &on_bytes);
+  set(WriteData, &receiver);
+  set(ProgressFunction, &on_progress);
+  set(ProgressData, static_cast<const void*>(&wanted));
+  set(NoProgress, 0L);
+  set(NoSignal, 1L);
+  set(FailOnError, 1L);
+  set(FollowLocation, 1L);
+  set(MaxRedirects, 10L);
+  set(Protocols, kHttpAndHttps);
+  set(RedirectProtocols, kHttpAndHttps);
+  set(ConnectTimeout, 20L);  // seconds
+  set(LowSpeedLimit, 1L);    // bytes a second …
+  set(LowSpeedTime, 30L);    // … for so long count as a cut connection
+  if (have > 0) set(ResumeFrom, static_cast<int64_t>(have));
   Try done;
   done.result = curl.perform(easy.get());
   curl.getinfo(easy.get(), kResponseCode, &done.status);
   done.too_long = receiver.too_long;
   done.disk_failed = std::fflush(file.get()) != 0 || std::ferror(file.get()) != 0;
   done.what = message[0] ? message : curl.text(done.result);
-  if (done.result == kOk && receiver.bytes < wanted.bytes) {
-    done.result = kPartialFile;
+  if (done.result == Ok && receiver.bytes < wanted.bytes) {
+    done.result = PartialFile;
     done.what = cat("ends after ", receiver.bytes, " of ", wanted.bytes, " bytes");
   }
   return done;
@@ -170,14 +170,14 @@ Try attempt(const Curl& curl, const Download& wanted) {
 
 bool may_pass(const Try& done) {
   switch (done.result) {
-    case kCannotConnect:
-    case kPartialFile:
-    case kTimeout:
-    case kRangeError:
-    case kEmptyReply:
-    case kSendError:
-    case kReceiveError: return true;
-    case kHttpError: return done.status == 408 || done.status == 429 || done.status >= 500;
+    case CannotConnect:
+    case PartialFile:
+    case Timeout:
+    case RangeError:
+    case EmptyReply:
+    case SendError:
+    case ReceiveError: return true;
+    case HttpError: return done.status == 408 || done.status == 429 || done.status >= 500;
     default: return false;
   }
 }
@@ -204,9 +204,9 @@ void download(const Download& wanted) {
       fail(ErrorCode::InvalidModel, wanted.url, "is longer than the ", wanted.bytes,
            " bytes that gyrus knows: it is not the file expected, and was not kept");
     }
-    if (done.result == kOk) return;
+    if (done.result == Ok) return;
     // A server that cannot send the rest alone sends all of it.
-    if (done.result == kRangeError) fs::remove(wanted.path);
+    if (done.result == RangeError) fs::remove(wanted.path);
     if (!may_pass(done) || tries > kRetries)
       fail(ErrorCode::Io, wanted.url, "cannot be downloaded (", tries, tries == 1 ? " try): " : " tries): ", done.what);
     if (wanted.detail) wanted.detail(cat("[", wanted.url, "] ", done.what, "; trying again in ", wait.count(), " ms"));

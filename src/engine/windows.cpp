@@ -181,7 +181,8 @@ Tensor window_weights(const Shape& patch, Blend blend, double sigma, WindowStyle
   std::array<std::vector<float>, 3> along;
   for (size_t i = 0; i < 3; ++i)
     for (int64_t k = 0; k < patch[i]; ++k) {
-      const double centre = monai ? static_cast<double>(patch[i] - 1) / 2 : static_cast<double>(patch[i] / 2);
+      const double centre =
+          monai ? static_cast<double>(patch[i] - 1) / 2 : std::floor(static_cast<double>(patch[i]) / 2);
       const double x = static_cast<double>(k) - centre, s = sigma * static_cast<double>(patch[i]);
       along[i].push_back(blend == Blend::Constant ? 1 : static_cast<float>(std::exp(-x * x / (2 * s * s))));
     }

@@ -27,7 +27,7 @@ struct LayerList {
 
 void check_keys(const JsonObject& object, const std::set<std::string>& known) {
   for (auto it = object.json().begin(); it != object.json().end(); ++it) {
-    if (known.count(it.key()) != 0 || it.key().rfind("_", 0) == 0) continue;
+    if (known.count(it.key()) != 0 || (!it.key().empty() && it.key()[0] == '_')) continue;
     fail(ErrorCode::Unsupported, object.subject(), object.where(), object.where().empty() ? "" : ": ", "unknown key ",
          in_quotes(it.key()), " in the layer list");
   }
@@ -264,7 +264,6 @@ Network read_layer_list(const Json& json, const std::string& json_subject, const
   Network network(subject, spatial_rank, first[1] * conv.groups);
   size_t x = network.image();
   for (size_t i = 0; i < n; ++i) {
-    if (i > 0) conv = read_conv(list, i, name_of(i), weights, spatial_rank, subject);
     const bool last = i + 1 == n;
     if (!last && (conv.bias.tensor != nullptr) != hidden_bias && !list.layers[i].bias.has_value()) {
       fail(ErrorCode::InvalidModel, subject, "weight ", in_quotes(conv.label + ".bias"), " is ",
@@ -274,6 +273,7 @@ Network read_layer_list(const Json& json, const std::string& json_subject, const
     if (last) break;
     if (list.norm) x = add_norm(network, x, weights, naming.norm(i), kind);
     x = network.activation(x, cat(naming.last(i), ".", list.activation), list.activation);
+    conv = read_conv(list, i + 1, name_of(i + 1), weights, spatial_rank, subject);
   }
   weights.check_all_taken();
   return network;

@@ -227,7 +227,7 @@ Vals matmul_nbits(Ctx& c) {
   for (int64_t row = 0; row < n; ++row)
     for (int64_t i = 0; i < k; ++i) {
       const int64_t b = i / block;
-      double zero = static_cast<double>(top / 2);
+      double zero = std::floor(static_cast<double>(top) / 2);
       if (zero_floats)
         zero = get(*zeros, row * blocks + b);
       else if (zeros)

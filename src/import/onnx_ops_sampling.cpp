@@ -244,7 +244,7 @@ Vals deform_conv(Ctx& c) {
   Val columns;
   const Val fy = op("floor", {at[0]}), fx = op("floor", {at[1]}), ty = at[0] - fy, tx = at[1] - fx;
   for (int k = 0; k < 4; ++k) {
-    const double dy = k / 2, dx = k % 2;
+    const double dy = k >= 2 ? 1 : 0, dx = k % 2;
     const Val share = (k / 2 ? ty : 1.0 - ty) * (k % 2 ? tx : 1.0 - tx);
     const Val part = pixel(rows, grid, {fy + dy, fx + dx}, batch * parts) * unsqueeze(share, 2);
     columns = columns ? columns + part : part;

@@ -72,20 +72,20 @@ class Message {
   }
   template <class T>
   void floats(std::vector<T>& into) const {
-    constexpr size_t size = sizeof(T);
+    constexpr size_t kSize = sizeof(T);
     const auto value = [](uint64_t bits) {
-      if constexpr (size == 4)
+      if constexpr (kSize == 4)
         return bits_as<float>(static_cast<uint32_t>(bits));
       else
         return bits_as<double>(bits);
     };
-    if (wire_ == (size == 4 ? Wire::Fixed32 : Wire::Fixed64)) {
+    if (wire_ == (kSize == 4 ? Wire::Fixed32 : Wire::Fixed64)) {
       into.push_back(value(number_));
       return;
     }
     Message packed(chunk(), subject_);
-    if (packed.bytes_.size() % size != 0) broken("a list of floats ends within one");
-    while (packed.at_ < packed.bytes_.size()) into.push_back(value(packed.fixed(size)));
+    if (packed.bytes_.size() % kSize != 0) broken("a list of floats ends within one");
+    while (packed.at_ < packed.bytes_.size()) into.push_back(value(packed.fixed(kSize)));
   }
 
   [[noreturn]] void broken(const char* what) const {
@@ -311,7 +311,7 @@ Tensor from_raw(Elem elem, Shape shape, Bytes raw, const std::string& subject) {
          gyrus::to_string(tensor.shape), " has ", count * file_bytes(elem));
   switch (elem) {
     case Elem::I8:
-      for (size_t i = 0; i < count; ++i) tensor.as<int32_t>()[i] = at<int8_t>(raw, i);
+      for (size_t i = 0; i < count; ++i) tensor.as<int32_t>()[i] = int32_t{at<int8_t>(raw, i)};
       break;
     case Elem::I16:
       for (size_t i = 0; i < count; ++i) tensor.as<int32_t>()[i] = at<int16_t>(raw, i);

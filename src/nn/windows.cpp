@@ -119,10 +119,10 @@ void check_size(Value x, const std::vector<int64_t>& size, const char* op) {
 
 // Keys' kernel.
 double cubic(double x) {
-  constexpr double a = -0.75;
+  constexpr double kA = -0.75;
   x = std::abs(x);
-  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
+  if (x <= 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
+  return x < 2 ? kA * (((x - 5) * x + 8) * x - 4) : 0;
 }
 
 Taps interpolation_taps(int64_t in, int64_t out, double step, const InterpolateOptions& options) {

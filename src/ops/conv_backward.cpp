@@ -329,7 +329,7 @@ std::vector<ValueId> decompose_weights(Graph& graph, const Node& node) {
 
 double weights_flops(const Node&, const std::vector<TensorType>& inputs, const std::vector<TensorType>& outputs) {
   return 2.0 * static_cast<double>(element_count(inputs[1].shape)) *
-         static_cast<double>(element_count(outputs[0].shape) / outputs[0].shape[0]);
+         static_cast<double>(outputs[0].shape[1] * element_count(kernel_of(outputs[0].shape)));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ bool gathers(const ConvSite& site) { return site.stats && site.options.conv.gath
 uint32_t workgroup_for(const ConvSite& site) {
   uint32_t wg = workgroup_size(site.target.limits, site.options.conv.workgroup);
   while (gathers(site) && wg > 1 &&
-         4 * wg * kStatisticsBytes > 3 * site.target.limits.max_compute_workgroup_storage_size)
+         uint64_t{4} * wg * kStatisticsBytes > 3 * site.target.limits.max_compute_workgroup_storage_size)
     wg /= 2;
   return wg;
 }
@@ -63,7 +63,7 @@ class DirectConv {
         wg_(workgroup_for(site_)) {
     const int64_t quads = cut_.out_groups()[0].size();
     const int64_t registers = std::max<int64_t>(tuning_.registers, quads > 4 ? quads * 4 : 0);
-    while (voxels_ < 8 && voxels_ * 2 * quads <= registers) voxels_ *= 2;
+    while (voxels_ < 8 && int64_t{2} * voxels_ * quads <= registers) voxels_ *= 2;
     const auto all = static_cast<uint64_t>((conv_.plane_end - conv_.plane_begin) * cut_.plane_out());
     while (voxels_ > 1 && group_voxels() > all) voxels_ /= 2;
   }
