@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 
 struct TrainArguments {
   std::string config, out;
-  bool resume = false, dry_run = false, json = false, quiet = false;
+  bool resume = false, dry_run = false, evaluate = false, json = false, quiet = false;
+  std::optional<int64_t> steps;
   DeviceArguments device;
 };
 
@@ -48,8 +49,36 @@ void print_outline(const TrainArguments& arguments, const TrainConfig& config) {
   print_out(text);
 }
 
+void print_scores(const TrainArguments& arguments, const TrainConfig& config, const std::vector<PhantomScore>& scores) {
+  Json json;
+  std::string text = " noise   bias   Dice";
+  for (size_t i = 1; i < config.labels.size(); ++i) text += cat("  ", config.labels[i]);
+  text += "\n";
+  double mean = 0;
+  for (const PhantomScore& score : scores) {
+    char line[64];
+    std::snprintf(line, sizeof line, "%6.1f %6.2f  %s", score.noise, score.bias,
+                  dice_text(score.validation.dice).c_str());
+    text += line;
+    Json labels;
+    for (size_t i = 1; i < config.labels.size(); ++i) {
+      const std::string dice = dice_text(score.validation.of_labels[i]);
+      text += "  " + std::string(std::max(dice.size(), config.labels[i].size()) - dice.size(), ' ') + dice;
+      labels[config.labels[i]] = score.validation.of_labels[i];
+    }
+    text += "\n";
+    json["levels"].push_back(
+        {{"noise", score.noise}, {"bias", score.bias}, {"dice", score.validation.dice}, {"labels", labels}});
+    mean += score.validation.dice / static_cast<double>(scores.size());
+  }
+  json["dice"] = mean;
+  print_out(arguments.json ? json.dump(2) + "\n"
+                           : text + "mean           " + dice_text(mean) + " on " +
+                                 std::to_string(config.evaluation.phantoms.count) + " heads each\n");
+}
+
 void run(const TrainArguments& arguments) {
-  const TrainConfig config = read_config(arguments.config);
+  const TrainConfig config = read_config(arguments.config, arguments.steps);
   if (arguments.dry_run) return print_outline(arguments, config);
   TrainRun run;
   run.out = arguments.out;
@@ -58,6 +87,7 @@ void run(const TrainArguments& arguments) {
   run.resume = arguments.resume;
   run.cancel = &interrupted();
   run.say = say;
+  if (arguments.evaluate) return print_scores(arguments, config, evaluate(config, run));
   ProgressBar bar(!arguments.quiet && !arguments.json);
   run.progress = [&](const TrainProgress& at) {
     char text[96];
@@ -97,8 +127,11 @@ void add_train(CLI::App& app) {
       ->type_name("FILE");
   command->add_option("--out", arguments->out, "Folder for log, checkpoints and model; the config's unless given")
       ->type_name("DIR");
+  command->add_option("--steps", arguments->steps, "Steps, instead of the config's")->type_name("N");
   command->add_flag("--resume", arguments->resume, "Go on from the last checkpoint in that folder");
   command->add_flag("--dry-run", arguments->dry_run, "Check config and data, say what a step takes, and train nothing");
+  command->add_flag("--evaluate", arguments->evaluate,
+                    "Train nothing: Dice of the model in that folder on the phantoms of the config's evaluation");
   add_device_options(*command, arguments->device);
   command->add_flag("-q,--quiet", arguments->quiet, "Say nothing unless it fails");
   command->add_flag("--json", arguments->json, "Print the result as JSON");

@@ -11,6 +11,7 @@ void add_plan(CLI::App& app);
 void add_run(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_train(CLI::App& app);
+void add_labels(CLI::App& app);
 void add_info(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_conform(CLI::App& app);

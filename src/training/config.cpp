@@ -318,6 +318,25 @@ ValidationConfig read_validation(ConfigObject object) {
   return validation;
 }
 
+EvaluationConfig read_evaluation(ConfigObject object) {
+  EvaluationConfig evaluation;
+  evaluation.phantoms = read_phantoms(object.object("phantoms"));
+  if (!object.has("levels")) {
+    object.expect("levels");
+    evaluation.levels.push_back({});
+  } else {
+    const Json& list = object.at("levels");
+    if (!list.is_array() || list.empty()) object.bad("levels", "expected a list of {\"noise\": …, \"bias\": …}");
+    for (size_t i = 0; i < list.size(); ++i) {
+      ConfigObject level(list[i], object.file(), cat(object.place("levels"), "[", i, "]"));
+      evaluation.levels.push_back({level.number("noise", 4, 0, 100), level.number("bias", 0.1, 0, 0.9)});
+      level.done();
+    }
+  }
+  object.done();
+  return evaluation;
+}
+
 std::vector<std::string> read_classes(ConfigObject& root) {
   const Json& given = root.at("classes");
   std::vector<std::string> labels;
@@ -335,8 +354,9 @@ std::vector<std::string> read_classes(ConfigObject& root) {
 
 // What does not change the losses of a step is not in it.
 std::string hash_of(Json root, const Schedule& schedule) {
-  for (const char* key : {"title", "description", "licence", "citation", "components", "fill_holes", "allow_empty",
-                          "steps", "checkpoint_every", "log_every", "out", "stop", "export", "keep", "validation"})
+  for (const char* key :
+       {"title", "description", "licence", "citation", "components", "fill_holes", "allow_empty", "steps",
+        "checkpoint_every", "log_every", "out", "stop", "export", "keep", "validation", "evaluation"})
     root.erase(key);
   root["schedule_total"] = schedule.total;
   const std::string text = root.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -387,6 +407,7 @@ void read_optional(ConfigObject& root, TrainConfig& config) {
     config.augmented = true;
   }
   if (root.has("validation")) config.validation = read_validation(root.object("validation"));
+  if (root.has("evaluation")) config.evaluation = read_evaluation(root.object("evaluation"));
   if (root.has("stop")) {
     ConfigObject stop = root.object("stop");
     config.patience = stop.integer("patience", 10, 1, kMostSteps);
@@ -409,8 +430,9 @@ void read_optional(ConfigObject& root, TrainConfig& config) {
 
 }  // namespace
 
-TrainConfig parse_config(const std::string& text, const std::string& file) {
-  const Json json = parse_config_json(text, file);
+TrainConfig parse_config(const std::string& text, const std::string& file, std::optional<int64_t> steps) {
+  Json json = parse_config_json(text, file);
+  if (steps && json.is_object()) json["steps"] = *steps;
   ConfigObject root(json, file, "");
   TrainConfig config;
   config.file = file;
@@ -439,9 +461,9 @@ TrainConfig parse_config(const std::string& text, const std::string& file) {
   return config;
 }
 
-TrainConfig read_config(const std::string& path) {
+TrainConfig read_config(const std::string& path, std::optional<int64_t> steps) {
   const std::vector<std::byte> bytes = read_file(path);
-  return parse_config(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), path);
+  return parse_config(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), path, steps);
 }
 
 std::vector<PairConfig> read_pair_list(const std::string& path) {

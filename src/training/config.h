@@ -75,6 +75,15 @@ struct ValidationConfig {
   int64_t every = 0;
 };
 
+// Phantoms that show how good the trained network is, at several levels of noise and bias.
+struct EvaluationConfig {
+  struct Level {
+    double noise = 4, bias = 0.1;
+  };
+  PhantomConfig phantoms;
+  std::vector<Level> levels;
+};
+
 struct AdapterConfig {
   int64_t rank = 0;  // 0: none
   std::string pattern = "*";
@@ -95,6 +104,7 @@ struct TrainConfig {
   AugmentOptions augment;
   bool augmented = false;
   ValidationConfig validation;
+  EvaluationConfig evaluation;
   int64_t patience = 0;  // validations without a better Dice before it stops; 0: never
   double least_gain = 0;
   int64_t steps = 0;
@@ -110,8 +120,9 @@ struct TrainConfig {
 };
 
 // Throws InvalidInput in one line that names the key. Paths are taken from the config's folder.
-TrainConfig parse_config(const std::string& text, const std::string& file);
-TrainConfig read_config(const std::string& path);
+// `steps` is taken instead of the config's.
+TrainConfig parse_config(const std::string& text, const std::string& file, std::optional<int64_t> steps = {});
+TrainConfig read_config(const std::string& path, std::optional<int64_t> steps = {});
 
 // Pairs of a list: lines of an image, a tab and its labels; or of labels alone.
 std::vector<PairConfig> read_pair_list(const std::string& path);

@@ -289,6 +289,30 @@ class Training {
 
 TrainResult train(const TrainConfig& config, const TrainRun& run) { return Training(config, run).go(); }
 
+std::vector<PhantomScore> evaluate(const TrainConfig& config, const TrainRun& run) {
+  if (config.evaluation.levels.empty())
+    fail(ErrorCode::InvalidInput, config.file, "evaluation: is missing; it says on which phantoms");
+  const std::string out = run.out.empty() ? config.out : run.out;
+  const int64_t size = config.evaluation.phantoms.sizes[0];
+  const std::unique_ptr<TrainNetwork> network =
+      make_network(config.network, config.classes(), config.seed, {size, size, size});
+  const std::string model = (fs::path(out) / "model").string();
+  network->set_start(start_weights(model), model);
+  const Device device = open_gpu(run.device);
+  ProgramOptions options;
+  options.limits = run.limits;
+  Validator validator(device, *network, Memory(device), options, {});
+  std::vector<PhantomScore> scores;
+  for (const EvaluationConfig::Level& level : config.evaluation.levels) {
+    SubjectsConfig subjects;
+    subjects.phantoms = config.evaluation.phantoms;
+    subjects.phantoms.noise = {level.noise, level.noise};
+    subjects.phantoms.bias = {level.bias, level.bias};
+    scores.push_back({level.noise, level.bias, validator.run(Subjects(config, subjects, false), config.classes())});
+  }
+  return scores;
+}
+
 TrainOutline outline(const TrainConfig& config, const Target& target) {
   const Prepared prepared = prepare(config);
   TrainOutline out;

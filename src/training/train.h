@@ -60,10 +60,12 @@ struct TrainOutline {
 };
 TrainOutline outline(const TrainConfig& config, const Target& target);
 
-// Dice of a model folder's weights on phantoms that the config did not train on: for every noise and bias a mean.
+// Dice of the model in a training's folder on the config's evaluation, a mean for every level. Throws InvalidInput
+// where the config has none.
 struct PhantomScore {
   double noise = 0, bias = 0;
   Validation validation;
 };
+std::vector<PhantomScore> evaluate(const TrainConfig& config, const TrainRun& run);
 
 }  // namespace gyrus
