@@ -55,6 +55,18 @@ function(gyrus_kernels)
   target_sources(gyrus_kernels PRIVATE ${embedded})
 endfunction()
 
+# gyrus_embed_page(TARGET FILE NAME NAMESPACE): the file FOO.html as the string NAMESPACE::NAME of "FOO_text.h".
+function(gyrus_embed_page target file name namespace)
+  get_filename_component(stem ${file} NAME_WE)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} page)
+  set(folder ${PROJECT_BINARY_DIR}/generated/pages)
+  file(WRITE ${folder}/${stem}_text.new
+    "#pragma once\n\nnamespace ${namespace} {\n\ninline constexpr const char* ${name} = R\"page(${page})page\";\n\n}  // namespace ${namespace}\n")
+  configure_file(${folder}/${stem}_text.new ${folder}/${stem}_text.h COPYONLY)
+  target_include_directories(${target} PRIVATE ${folder})
+endfunction()
+
 # gyrus_test(LABEL NAME [SHARES n] deps…): the test program LABEL_NAME from tests/LABEL/NAME*_test.cpp, one CTest per
 # program, or n of them, LABEL_NAME_1 …, each with its share of the tests: CTest may run these side by side.
 function(gyrus_test label name)

@@ -10,6 +10,8 @@ void add_bids(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_run(CLI::App& app);
 void add_verify(CLI::App& app);
+void add_train(CLI::App& app);
+void add_labels(CLI::App& app);
 void add_info(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_conform(CLI::App& app);

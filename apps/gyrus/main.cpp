@@ -86,6 +86,8 @@ int run(int argc, char** argv) {
   add_conform(app);
   add_run(app);
   add_verify(app);
+  add_train(app);
+  add_labels(app);
   add_plan(app);
   add_info(app);
   add_devices(app);

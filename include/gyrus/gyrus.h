@@ -3,6 +3,7 @@
 // them stands what any network needs: a Graph (graph.h) built from ops (ops.h) and layers (nn.h) or read from files, a
 // Device (device.h), a Memory (memory.h) that keeps states on it, and a Program (program.h) that plans and runs. Error
 // (error.h) is all that is thrown.
+#include "gyrus/augment.h"
 #include "gyrus/device.h"
 #include "gyrus/error.h"
 #include "gyrus/graph.h"
@@ -12,6 +13,7 @@
 #include "gyrus/nn.h"
 #include "gyrus/ops.h"
 #include "gyrus/program.h"
+#include "gyrus/random.h"
 #include "gyrus/segmenter.h"
 #include "gyrus/train.h"
 #include "gyrus/trainer.h"

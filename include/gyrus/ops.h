@@ -56,6 +56,8 @@ inline Value softsign(Value x) { return apply("softsign", {x}); }
 inline Value relu6(Value x) { return apply("relu6", {x}); }
 // x itself, through which no gradient goes.
 inline Value detach(Value x) { return apply("detach", {x}); }
+// y; where a network only runs (inference_graph), x.
+inline Value in_training(Value x, Value y) { return apply("in_training", {x, y}); }
 inline Value thresholded_relu(Value x, double alpha = 1) { return apply("thresholded_relu", {x}, {{"alpha", alpha}}); }
 inline Value shrink(Value x, double lambd = 0.5, double bias = 0) {
   return apply("shrink", {x}, {{"lambd", lambd}, {"bias", bias}});
@@ -153,6 +155,13 @@ inline Value scatter_elements(Value data, Value indices, Value updates, int64_t 
 }
 inline Value scatter_nd(Value data, Value indices, Value updates, const std::string& reduction = "none") {
   return apply("scatter_nd", {data, indices, updates}, {{"reduction", reduction}});
+}
+// x [N,C,spatial…] between its elements: `at` has for each spatial axis where, in elements, f32 [N,out…]; 0 outside.
+// `mode` is "linear" or "nearest".
+inline Value sample(Value x, const std::vector<Value>& at, const std::string& mode = "linear") {
+  std::vector<Value> operands = {x};
+  operands.insert(operands.end(), at.begin(), at.end());
+  return apply("sample", operands, {{"mode", mode}});
 }
 // `base` with `value` over it from position `start` of the axis on, a number or a scalar value such as an argument.
 inline Value update_slice(Value base, Value value, int64_t axis, int64_t start) {

@@ -86,7 +86,7 @@ std::vector<std::string> trainable(const Graph& graph, const TrainingOptions& op
 // The graph of one step: outputs as before, a capture "gradient/NAME" for every parameter, and its update. With
 // `accumulate`, steps that only collect (`updates` false) differ from the one that updates.
 Graph training_graph(const Graph& graph, const TrainingOptions& options, bool updates = true);
-// The graph without its loss and what only that needs: outputs and inputs of the network alone.
+// The graph without its loss and what only that needs: outputs and inputs of the network alone, without dropout.
 Graph inference_graph(const Graph& graph, const TrainingOptions& options);
 
 }  // namespace gyrus

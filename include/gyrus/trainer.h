@@ -13,6 +13,7 @@ namespace gyrus {
 struct TrainerOptions {
   TrainingOptions training{};
   Schedule schedule{};
+  int32_t seed = 0;  // of the random numbers of a graph with a random_key (gyrus/random.h)
   ProgramOptions program{};
 };
 
@@ -39,7 +40,7 @@ class Trainer {
 
   // One step: forward, backward, and, unless gradients are collected, the update. `options.outputs` are read back as
   // well as the loss, none unless given; `options.captures` may name "gradient/NAME". Other arguments than the learning
-  // rate and the step are the caller's.
+  // rate, the step and those of the random key are the caller's.
   StepResult step(const std::map<std::string, Tensor>& inputs, const RunOptions& options = {});
   std::future<StepResult> step_async(std::map<std::string, Tensor> inputs, RunOptions options = {});
   // The network without its loss.
@@ -53,6 +54,7 @@ class Trainer {
   void reset_optimizer();
 
   int64_t updates() const;  // made so far
+  int64_t steps() const;    // so far, with those that only collected; the next one draws with it
   double rate() const;      // of the next update
   void set_schedule(const Schedule& schedule);
 

@@ -7,12 +7,14 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "graph/graph.h"
+#include "gyrus/random.h"
 #include "import/safetensors.h"
 
 namespace gyrus {
 namespace {
 
-constexpr const char* kCounts = "trainer/counts";  // of a saved file: updates, collected steps
+constexpr const char* kCounts = "trainer/counts";  // of a saved file: updates, collected steps, all steps, seed
+constexpr int64_t kCountsKept = 4;
 
 bool begins_with(const std::string& text, const std::string& prefix) {
   return text.compare(0, prefix.size(), prefix) == 0;
@@ -44,7 +46,7 @@ struct TrainerImpl {
   Program update, collect, inference;
   std::vector<std::string> names;
   mutable std::mutex mutex;
-  int64_t updates = 0, collected = 0;
+  int64_t updates = 0, collected = 0, steps = 0;
 
   TrainerImpl(const Device& device_, Graph graph_, const Memory& memory_, const TrainerOptions& options_)
       : device(device_),
@@ -80,6 +82,10 @@ struct TrainerImpl {
       run.arguments[kLearningRate] = learning_rate(options.schedule, updates);
       run.arguments[kStep] = static_cast<double>(updates + 1);
     }
+    for (const Argument& a : graph.arguments()) {
+      if (a.name == kRandomSeed) run.arguments[kRandomSeed] = options.seed;
+      if (a.name == kRandomStep) run.arguments[kRandomStep] = static_cast<double>(steps);
+    }
     std::vector<std::string> wanted = run.outputs.value_or(std::vector<std::string>{});
     if (std::find(wanted.begin(), wanted.end(), options.training.loss) == wanted.end())
       wanted.push_back(options.training.loss);
@@ -90,6 +96,7 @@ struct TrainerImpl {
     if (!std::isfinite(made.loss)) refuse(inputs, run, made.loss);
     collected = updates_now ? 0 : collected + 1;
     updates += updates_now ? 1 : 0;
+    ++steps;
     return made;
   }
 
@@ -165,12 +172,17 @@ void Trainer::reset_optimizer() {
   for (const std::string& name : impl_->memory.names())
     if (begins_with(name, kOptimizerPrefix) || begins_with(name, kAccumulatedPrefix)) states.push_back(name);
   if (!states.empty()) impl_->memory.reset(states);
-  impl_->updates = impl_->collected = 0;
+  impl_->updates = impl_->collected = impl_->steps = 0;
 }
 
 int64_t Trainer::updates() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->updates;
+}
+
+int64_t Trainer::steps() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->steps;
 }
 
 double Trainer::rate() const {
@@ -188,9 +200,11 @@ std::vector<std::byte> Trainer::save() const {
   impl_->prepare();
   std::map<std::string, Tensor> all;
   for (const std::string& name : impl_->memory.names()) all[name] = impl_->memory.read(name);
-  Tensor counts(DType::I32, {2});
+  Tensor counts(DType::I32, {kCountsKept});
   set(counts, 0, static_cast<double>(impl_->updates));
   set(counts, 1, static_cast<double>(impl_->collected));
+  set(counts, 2, static_cast<double>(impl_->steps));
+  set(counts, 3, impl_->options.seed);
   all[kCounts] = std::move(counts);
   return write_safetensors(all);
 }
@@ -200,10 +214,12 @@ void Trainer::load(const std::vector<std::byte>& file) {
   impl_->prepare();
   std::map<std::string, Tensor> all = read_safetensors_exactly(std::span(file), "checkpoint");
   const auto counts = all.find(kCounts);
-  if (counts == all.end() || counts->second.dtype != DType::I32 || counts->second.shape != Shape{2})
+  if (counts == all.end() || counts->second.dtype != DType::I32 || counts->second.shape != Shape{kCountsKept})
     fail(ErrorCode::InvalidInput, "checkpoint", "has no '", kCounts, "': it was not saved by a trainer");
   const auto updates = static_cast<int64_t>(get(counts->second, 0));
   const auto collected = static_cast<int64_t>(get(counts->second, 1));
+  const auto steps = static_cast<int64_t>(get(counts->second, 2));
+  const auto seed = static_cast<int32_t>(get(counts->second, 3));
   all.erase(counts);
   std::vector<std::string> missing;
   for (const std::string& name : impl_->memory.names())
@@ -212,6 +228,8 @@ void Trainer::load(const std::vector<std::byte>& file) {
   impl_->memory.write(all);
   impl_->updates = updates;
   impl_->collected = collected;
+  impl_->steps = steps;
+  impl_->options.seed = seed;
 }
 
 Memory& Trainer::memory() {

@@ -76,6 +76,8 @@ struct OpDef {
   // Elementwise ops only: the row of the table that says what is computed (ops/elementwise.h).
   const Elementwise* elementwise = nullptr;
 
+  bool only_trains = false;  // where a network only runs, the first result is the first operand
+
   // Movement ops only: where the elements of the result come from, one map for each input (ops/index_map.h).
   std::vector<IndexMap> (*index_maps)(const Node& node, const std::vector<Shape>& inputs,
                                       const Shape& output) = nullptr;

@@ -1,6 +1,7 @@
 // map.wgsl: {{title}}. out[o] = element(o) over a plain result; one thread makes one 4-byte word of it.
 // Elements outside [P.begin, P.end) and those whose sources lie outside the bound windows keep their old value.
 {{>elementwise}}
+{{>random}}
 {{head}}
 var<private> covered: bool;
 

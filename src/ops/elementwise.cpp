@@ -52,6 +52,7 @@ DType result_dtype(const Elementwise& row, const double* numbers, DType common) 
   switch (row.gives) {
     case Gives::Common: return common;
     case Gives::Single: return DType::F32;
+    case Gives::Word: return DType::U32;
     case Gives::Truth: return DType::Bool;
     case Gives::Attribute: return static_cast<DType>(static_cast<int>(numbers[0]));
   }
@@ -67,10 +68,16 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   if (row.check) row.check(node, numbers.data());
   if (row.chooses && inputs[0].dtype != DType::Bool && inputs[0].dtype != DType::U8)
     fail(ErrorCode::InvalidGraph, node.op, "chooses by ", to_string(inputs[0].dtype), ", expected bool; add a cast");
-  const DType common = common_dtype(node, {inputs.begin() + (row.chooses ? 1 : 0), inputs.end()});
+  if (row.indexed)
+    for (size_t k = row.arity - 2; k < row.arity; ++k)
+      if (inputs[k].dtype != DType::I32 || !inputs[k].shape.empty())
+        fail(ErrorCode::InvalidGraph, node.op, "word ", k + 2 - row.arity, " of the key is ",
+             to_string(inputs[k].dtype), to_string(inputs[k].shape), ", expected i32[]");
+  const DType common =
+      common_dtype(node, {inputs.begin() + (row.chooses ? 1 : 0), inputs.end() - (row.indexed ? 2 : 0)});
   check_domain(node, row.domain, common);
   Shape shape;
-  for (const TensorType& input : inputs) shape = broadcast(node, shape, input.shape);
+  for (size_t k = 0; k < inputs.size() - (row.indexed ? 2 : 0); ++k) shape = broadcast(node, shape, inputs[k].shape);
   return {{result_dtype(row, numbers.data(), common), shape, Layout::Plain}};
 }
 
@@ -80,17 +87,19 @@ void reference(const Node& node, const std::vector<const RefTensor*>& inputs, st
   RefTensor& out = outputs.front();
   std::vector<std::vector<int64_t>> strides;
   for (const RefTensor* input : inputs) strides.push_back(broadcast_strides(input->shape, out.shape));
-  std::vector<double> args(inputs.size());
+  std::vector<double> args(inputs.size() + 1);
   size_t i = 0;
   walk(out.shape, strides, std::vector<int64_t>(inputs.size(), 0), [&](const std::vector<int64_t>& offsets) {
-    for (size_t k = 0; k < args.size(); ++k) args[k] = inputs[k]->data[static_cast<size_t>(offsets[k])];
+    for (size_t k = 0; k < inputs.size(); ++k) args[k] = inputs[k]->data[static_cast<size_t>(offsets[k])];
+    args.back() = static_cast<double>(i);
     out.data[i++] = row.value(args.data(), numbers.data());
   });
 }
 
 // What "$name" in the WGSL of a row stands for.
 std::string meaning(const Elementwise& row, const std::string& name, const std::vector<double>& numbers,
-                    const std::vector<std::string>& args, WgslType type) {
+                    const std::vector<std::string>& args, WgslType type, const std::string& index) {
+  if (name == "i" && !index.empty()) return index;
   if (name == "T") return to_string(type);
   if (name == "F") return to_string(with_scalar(type, Scalar::F32));
   if (name == "U") return to_string(with_scalar(type, Scalar::U32));
@@ -134,10 +143,13 @@ std::vector<double> row_numbers(const Elementwise& row, const Attrs& attrs) {
 }
 
 double evaluate(const Elementwise& row, const Attrs& attrs, const double* args) {
-  return row.value(args, row_numbers(row, attrs).data());
+  std::vector<double> all(args, args + row.arity);
+  all.push_back(0);
+  return row.value(all.data(), row_numbers(row, attrs).data());
 }
 
-std::string row_wgsl(const Elementwise& row, const Attrs& attrs, const std::vector<std::string>& args, WgslType type) {
+std::string row_wgsl(const Elementwise& row, const Attrs& attrs, const std::vector<std::string>& args, WgslType type,
+                     const std::string& index) {
   const std::vector<double> numbers = row_numbers(row, attrs);
   if (row.wgsl_of) return row.wgsl_of(args.at(0), numbers.data(), type);
   std::string text;
@@ -146,7 +158,7 @@ std::string row_wgsl(const Elementwise& row, const Attrs& attrs, const std::vect
     text += row.wgsl.substr(at, dollar - at);
     if (dollar == row.wgsl.size()) break;
     at = std::min(row.wgsl.find_first_of(" ()*+-/,;$<>", dollar + 1), row.wgsl.size());
-    text += meaning(row, std::string(row.wgsl.substr(dollar + 1, at - dollar - 1)), numbers, args, type);
+    text += meaning(row, std::string(row.wgsl.substr(dollar + 1, at - dollar - 1)), numbers, args, type, index);
   }
   return text;
 }
@@ -164,6 +176,7 @@ const std::vector<OpDef>& elementwise_ops() {
                       .infer = infer,
                       .reference = reference,
                       .elementwise = &row,
+                      .only_trains = row.only_trains,
                       .layout = LayoutRule::Follows,
                       .in_place = InPlace::Any,
                       .dtype_attr = row.gives == Gives::Attribute ? row.attrs[0].name : std::string_view{},

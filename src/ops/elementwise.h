@@ -24,6 +24,7 @@ enum class Domain : uint8_t {
 enum class Gives : uint8_t {
   Common,     // that of the operands
   Single,     // f32
+  Word,       // u32
   Truth,      // bool
   Attribute,  // what the first attribute, a choice among the element types, says
 };
@@ -56,11 +57,16 @@ struct Elementwise {
   Gives gives = Gives::Common;
   std::vector<RowAttr> attrs{};
   bool chooses = false;  // the first operand is a truth value, and the others have the element type
-  // The value at one element; `a` are the numbers of the attributes, in their order.
+  // The value depends on where the element stands in the result, and on a key: the last two operands, i32 of rank 0.
+  bool indexed = false;
+  bool only_trains = false;  // where a network only runs, the value is the first operand
+  // The value at one element; `a` are the numbers of the attributes, in their order. Behind the operands of an indexed
+  // row stands the number of the element.
   double (*value)(const double* x, const double* a) = nullptr;
   // The same in WGSL: $0, $1 … are operands, $name an attribute (numbers as literals of f32, choices as their text), $T
-  // the type of the operands, $F and $U that with f32 and u32 as its scalar. May call the functions of
-  // src/kernels/elementwise.wgsl. Operands are names or literals, since a row may repeat them.
+  // the type of the operands, $F and $U that with f32 and u32 as its scalar, $i the number of the element. May call the
+  // functions of src/kernels/elementwise.wgsl, an indexed row those of random.wgsl. Operands are names or literals,
+  // since a row may repeat them.
   std::string_view wgsl{};
   // In place of `wgsl` where the text depends on the types.
   std::string (*wgsl_of)(const std::string& x, const double* a, WgslType type) = nullptr;
@@ -81,10 +87,12 @@ const std::vector<Elementwise>& elementwise_rows();
 // The numbers of the attributes with the defaults put in; throws InvalidGraph where one is missing, malformed or not
 // finite.
 std::vector<double> row_numbers(const Elementwise& row, const Attrs& attrs);
-// The value at one element.
+// The value at one element, of an indexed row at the first.
 double evaluate(const Elementwise& row, const Attrs& attrs, const double* args);
-// The row as a WGSL expression over `args` of that type, and the type of its value. Bytes travel as u32.
-std::string row_wgsl(const Elementwise& row, const Attrs& attrs, const std::vector<std::string>& args, WgslType type);
+// The row as a WGSL expression over `args` of that type, and the type of its value. Bytes travel as u32. `index` names
+// the number of the element, where the kernel knows it.
+std::string row_wgsl(const Elementwise& row, const Attrs& attrs, const std::vector<std::string>& args, WgslType type,
+                     const std::string& index = {});
 WgslType row_type(const Elementwise& row, const Attrs& attrs, WgslType type);
 
 // The derivative of an elementwise node.

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "ops/cast.h"
 #include "ops/elementwise.h"
+#include "ops/random.h"
 
 // The rows. Derivatives follow PyTorch where a function has a corner: relu and abs have slope 0 at 0, min and max give
 // half to each of two equal operands, clamps pass the gradient at their bounds.
@@ -182,6 +183,16 @@ std::vector<Elementwise> more_activations() {
        .wgsl = "$0",
        .derivative = [](D) -> Terms { return {{}}; },
        .as_affine = [](const double*, size_t, double) -> Line { return ScaleShift{}; }},
+      // The second operand; where a network only runs, the first.
+      {.name = "in_training",
+       .arity = 2,
+       .domain = Domain::All,
+       .only_trains = true,
+       .value = [](const double* x, const double*) { return x[1]; },
+       .wgsl = "$1",
+       .derivative = [](D d) -> Terms {
+         return {{}, d.g};
+       }},
       {.name = "thresholded_relu",
        .attrs = {{"alpha", 1}},
        .value = [](const double* x, const double* a) { return *x > a[0] ? *x : 0; },
@@ -567,7 +578,7 @@ std::vector<Elementwise> conversions() {
 const std::vector<Elementwise>& elementwise_rows() {
   static const std::vector<Elementwise> rows = [] {
     std::vector<Elementwise> all;
-    for (auto* part : {activations, more_activations, functions, trigonometry, pairs, logic, conversions})
+    for (auto* part : {activations, more_activations, functions, trigonometry, pairs, logic, conversions, random_rows})
       for (Elementwise& row : part()) all.push_back(std::move(row));
     return all;
   }();

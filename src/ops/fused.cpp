@@ -65,6 +65,14 @@ void check_step(const Node& node, size_t index, size_t operands) {
            operands + index - 1, " exist before it");
 }
 
+// What depends on where an element stands must stand where the result does.
+void check_places(const Node& node, size_t operands, const std::vector<TensorType>& types, const Shape& result) {
+  for (size_t j = 0; j < node.body.size(); ++j)
+    if (is_indexed(node.body[j]) && types[operands + j].shape != result)
+      fail(ErrorCode::InvalidGraph, node.op, "step ", j, " (", node.body[j].op, ") is ",
+           to_string(types[operands + j].shape), " inside a body of ", to_string(result), ": expected one shape");
+}
+
 // The types of the results among those of all operands and steps.
 std::vector<TensorType> result_types(const Node& node, size_t operands, const std::vector<TensorType>& types) {
   std::vector<TensorType> results;
@@ -102,7 +110,9 @@ std::vector<TensorType> infer_body(const Node& node, const std::vector<TensorTyp
     for (ValueId id : node.body[j].inputs) inputs.push_back(types[id]);
     types.push_back(op(node.body[j].op).infer(node.body[j], inputs).front());
   }
-  return result_types(node, operands.size(), types);
+  std::vector<TensorType> results = result_types(node, operands.size(), types);
+  check_places(node, operands.size(), types, results.front().shape);
+  return results;
 }
 
 std::vector<TensorType> infer_behind(const Node& node, const TensorType& raw, const std::vector<TensorType>& inputs) {
@@ -160,7 +170,13 @@ std::vector<RefTensor> reference_behind(const Node& node, RefTensor raw, const s
   return reference_body(node, std::move(operands));
 }
 
+bool is_indexed(const Node& node) {
+  const OpDef& def = op(node.op);
+  return (def.elementwise && def.elementwise->indexed) || std::any_of(node.body.begin(), node.body.end(), is_indexed);
+}
+
 bool body_keeps_zero(const Node& node) {
+  if (is_indexed(node)) return false;
   const std::vector<double> results = eval_body(node, std::vector<double>(std::max<size_t>(1, body_operands(node)), 0));
   return std::all_of(results.begin(), results.end(), [](double value) { return value == 0; });
 }
@@ -179,7 +195,8 @@ BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, W
   return body_wgsl(node, operands, std::vector<WgslType>(operands.size(), type));
 }
 
-BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, const std::vector<WgslType>& types) {
+BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, const std::vector<WgslType>& types,
+                   const std::string& index) {
   std::vector<std::string> names = operands;
   std::vector<WgslType> all_types = types;
   BodyText text;
@@ -191,7 +208,7 @@ BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, c
     const WgslType type = all_types.at(step.inputs[row.chooses ? 1 : 0]);
     names.push_back(cat("step", j));
     all_types.push_back(row_type(row, step.attrs, type));
-    text.statements += cat("  let ", names.back(), " = ", row_wgsl(row, step.attrs, args, type), ";\n");
+    text.statements += cat("  let ", names.back(), " = ", row_wgsl(row, step.attrs, args, type, index), ";\n");
   }
   for (ValueId id : result_ids(node, operands.size())) {
     text.results.push_back(names.at(id));

@@ -30,6 +30,9 @@ std::vector<RefTensor> reference_body(const Node& node, std::vector<RefTensor> o
 // The same behind an op: the raw result, and the node's inputs as its reference got them.
 std::vector<RefTensor> reference_behind(const Node& node, RefTensor raw, const std::vector<const RefTensor*>& inputs);
 
+// Whether a node, or a step of its body, depends on where an element stands: only kernels that know that can run it.
+bool is_indexed(const Node& node);
+
 // Whether all results of the body are 0 where all operands are 0.
 bool body_keeps_zero(const Node& node);
 
@@ -45,9 +48,11 @@ struct BodyText {
   const std::string& result() const { return results.front(); }
 };
 
-// `operands` are names or literals (steps may repeat them), all of one type. Cast steps change the type.
+// `operands` are names or literals (steps may repeat them), all of one type. Cast steps change the type. `index` names
+// the number of the element, for steps that depend on it.
 BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, WgslType type);
 // The same with a type for each operand.
-BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, const std::vector<WgslType>& types);
+BodyText body_wgsl(const Node& node, const std::vector<std::string>& operands, const std::vector<WgslType>& types,
+                   const std::string& index = {});
 
 }  // namespace gyrus

@@ -21,6 +21,7 @@
 #include "ops/repack.h"
 #include "ops/reshape.h"
 #include "ops/rows.h"
+#include "ops/sample.h"
 #include "ops/slice.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
@@ -37,7 +38,7 @@ const std::vector<const OpDef*>& all_ops() {
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,   &kConvWeights, &kNormSums,
+        &kStrided,   &kConvTranspose,   &kConvWeights, &kNormSums,    &kSample,
     };
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

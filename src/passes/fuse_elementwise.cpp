@@ -53,9 +53,12 @@ Node merge(const Node& inner, const Node& outer, size_t k) {
 
 bool is_fusible(const Graph& graph, const Node& node) {
   const OpDef& def = op(node.op);
-  const auto floats = [&](ValueId id) { return is_float(graph.type(id).dtype); };
+  const auto floats = [&](ValueId id) {
+    const TensorType& type = graph.type(id);
+    return is_float(type.dtype) || (is_indexed(node) && type.dtype == DType::I32 && type.shape.empty());
+  };
   return (def.elementwise || def.body_only) && def.dtype_attr.empty() && node.results.empty() &&
-         std::all_of(node.inputs.begin(), node.inputs.end(), floats) && floats(node.outputs[0]);
+         std::all_of(node.inputs.begin(), node.inputs.end(), floats) && is_float(graph.type(node.outputs[0]).dtype);
 }
 
 Graph fuse_elementwise(const Graph& graph) {

@@ -25,7 +25,7 @@ bool reads_further(const Graph& graph, const Node& node, size_t host) {
 }
 
 std::optional<Host> host_of(Rewriter& rewrite, const Node& node) {
-  if (!is_fusible(rewrite.old(), node)) return std::nullopt;
+  if (!is_fusible(rewrite.old(), node) || is_indexed(node)) return std::nullopt;
   // The last to be made: what else the node reads is there by then, and its memory is the freshest.
   for (size_t i = node.inputs.size(); i-- > 0;) {
     if (node.inputs[i] == kNoValue || rewrite.uses(node.inputs[i]) != 1) continue;

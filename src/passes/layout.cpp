@@ -2,6 +2,7 @@
 
 #include "graph/op.h"
 #include "graph/rewriter.h"
+#include "ops/fused.h"
 #include "passes/passes.h"
 
 // Which values lie packed (channels in quads) is decided in one walk: convolutions and norms make and take packed
@@ -136,7 +137,8 @@ class LayoutPass {
     if (!is_float(result.dtype) || result.shape.size() < 3) return false;
     bool any = false;
     for (ValueId id : inputs) {
-      if (!is_packable_operand(id, result.shape) || !is_float(graph().type(id).dtype)) return false;
+      const bool key = is_indexed(node) && graph().type(id).dtype == DType::I32;
+      if (!is_packable_operand(id, result.shape) || !(is_float(graph().type(id).dtype) || key)) return false;
       any = any || (graph().type(id).layout == Layout::Packed && graph().type(id).shape == result.shape);
     }
     return any && op(node.op).dtype_attr.empty();

@@ -34,6 +34,7 @@ void lower_packed(Lowering& lowering, const Node& node, const Node& fused) {
   spec.images = type.shape[0];
   spec.channels = type.shape[1];
   std::vector<std::string> names;
+  std::vector<WgslType> types;
   StoragePtr reuse;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     const ValueId id = node.inputs[k];
@@ -51,9 +52,11 @@ void lower_packed(Lowering& lowering, const Node& node, const Node& fused) {
     const bool same = operand.access == PackedOperand::Access::Same && operand.storage->dtype == type.dtype;
     if (same && !reuse && lowering.may_overwrite(id)) reuse = operand.storage;
     names.push_back(operand.name);
+    types.push_back({is_float(operand.storage->dtype) ? Scalar::F32 : scalar_of(operand.storage->dtype), 4});
     spec.operands.push_back(std::move(operand));
   }
-  const BodyText body = body_wgsl(fused, names, wgsl::vec4f);
+  const BodyText body = body_wgsl(fused, names, types, "place");
+  spec.indexed = is_indexed(fused);
   spec.statements = body.statements;
   // A scalar operand is not zero in the lanes beyond the last channel.
   const bool scalar = std::any_of(spec.operands.begin(), spec.operands.end(), [](const PackedOperand& operand) {
@@ -112,7 +115,7 @@ void emit_plain(Lowering& lowering, const Node& node, const Node& body_node, con
       add_mapped(spec, given.storage, names.back(), map);
     }
   }
-  const BodyText body = body_wgsl(body_node, names, types);
+  const BodyText body = body_wgsl(body_node, names, types, "o");
   spec.statements = body.statements;
   spec.flops_per_element = static_cast<double>(body_node.body.size());
   for (size_t r = 0; r < node.outputs.size(); ++r) {

@@ -134,7 +134,7 @@ class MapEmitter {
     else if (is_float(spec_.out->dtype))
       k.checks_stored();
     k.text("functions", functions + element_function(spec_)).constant("per_word", words_per);
-    k.text("insert", insert_element(*spec_.out, k.stored(*spec_.out, "value"))).text("T", "f32");
+    k.text("insert", insert_element(*spec_.out, k.stored(*spec_.out, "value"))).text("T", "f32").text("U", "u32");
     k.text("title", spec_.name);
     k.dispatch((words + k.workgroup() - 1) / k.workgroup(), cost);
   }

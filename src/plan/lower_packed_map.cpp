@@ -22,7 +22,9 @@ std::string packed_read(const PackedOperand& operand, size_t k, bool in_place) {
                     "u + ", shift, "];\n");
       return text;
     }
-    case PackedOperand::Access::Scalar: return cat("  let ", operand.name, " = vec4<f32>(", array, "[", shift, "]);\n");
+    case PackedOperand::Access::Scalar:
+      return cat("  let ", operand.name, " = vec4<", scalar_type(operand.storage->dtype), ">(", array, "[", shift,
+                 "]);\n");
   }
   return {};
 }
@@ -73,12 +75,13 @@ class PackedMapEmitter {
     k.write("out", *spec_.out, out_).checks_stored();
     const bool mask = spec_.channels % 4 != 0 && !spec_.keeps_zero;
     if (mask) k.param("tail", spec_.channels % 4);
-    k.flag("mask", mask);
+    k.flag("mask", mask).flag("indexed", spec_.indexed);
     k.literal("plane_units", spec_.out->plane_units)
         .literal("quads", static_cast<uint64_t>(ceil_div(spec_.channels, 4)));
     k.literal("image_units", spec_.out->units / static_cast<uint64_t>(spec_.images));
     k.text("statements", reads + spec_.statements).text("result", spec_.result).text("title", spec_.name);
-    k.text("store", k.stored(*spec_.out, "y")).text("T", "vec4<f32>");
+    k.text("store", k.stored(*spec_.out, "y")).text("T", "vec4<f32>").text("U", "vec4<u32>");
+    if (spec_.indexed) k.literal("channels", static_cast<uint64_t>(spec_.channels));
     k.dispatch((units + k.workgroup() - 1) / k.workgroup(), cost);
   }
 

@@ -143,6 +143,7 @@ struct PackedMapSpec {
   std::string statements;
   std::string result;  // of type vec4<f32>
   bool keeps_zero = false;
+  bool indexed = false;  // statements may read `place`, the numbers of the elements in their plain order
   double flops_per_element = 0;
 };
 void emit_packed_map(Lowering& lowering, const PackedMapSpec& spec);
@@ -169,6 +170,8 @@ void lower_rows(Lowering& lowering, const Node& node);
 bool suits_rows(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_ranks(Lowering& lowering, const Node& node);
 void lower_place(Lowering& lowering, const Node& node);
+void lower_sample(Lowering& lowering, const Node& node);
+bool suits_sample(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_scatter_rows(Lowering& lowering, const Node& node);
 void lower_argmax(Lowering& lowering, const Node& node);
 void lower_conv(Lowering& lowering, const Node& node);

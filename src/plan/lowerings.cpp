@@ -22,6 +22,7 @@
 #include "ops/repack.h"
 #include "ops/reshape.h"
 #include "ops/rows.h"
+#include "ops/sample.h"
 #include "ops/slice.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
@@ -55,6 +56,7 @@ const LoweringEntry kLowerings[] = {
     {&kRanks, lower_ranks},
     {&kRows, lower_rows, nullptr, suits_rows},
     {&kPlace, lower_place},
+    {&kSample, lower_sample, nullptr, suits_sample},
     {&kConv, lower_conv, order_conv},
     {&kConvWeights, lower_conv_weights, nullptr, suits_conv_weights},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},

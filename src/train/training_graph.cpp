@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "graph/graph.h"
+#include "graph/op.h"
 #include "graph/rewriter.h"
 #include "gyrus/ops.h"
 #include "train/autodiff.h"
@@ -180,8 +181,8 @@ Graph inference_graph(const Graph& graph, const TrainingOptions& options) {
     const Node& node = graph.nodes()[i];
     if (std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return live.at(id); })) continue;
     for (ValueId id : node.outputs) live[id] = true;
-    for (ValueId id : node.inputs)
-      if (id != kNoValue) live.at(id) = true;
+    for (size_t k = 0; k < (op(node.op).only_trains ? 1 : node.inputs.size()); ++k)
+      if (node.inputs[k] != kNoValue) live.at(node.inputs[k]) = true;
   }
   for (const Port& port : graph.inputs())
     if (live[port.value]) map[port.value] = result.add_input(port.name, graph.type(port.value));
@@ -194,6 +195,10 @@ Graph inference_graph(const Graph& graph, const TrainingOptions& options) {
       map[id] = result.add_constant(graph.value(id).name, graph.value(id).constant);
   for (Node node : graph.nodes()) {
     if (!live[node.outputs.front()]) continue;
+    if (op(node.op).only_trains) {
+      map[node.outputs.front()] = map.at(node.inputs.front());
+      continue;
+    }
     const std::vector<ValueId> old = node.outputs;
     for (ValueId& id : node.inputs)
       if (id != kNoValue) id = map.at(id);

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "graph/op.h"
 #include "gyrus/nn.h"
+#include "gyrus/random.h"
 
 namespace gyrus::test {
 namespace {
@@ -54,6 +55,13 @@ Graph every_op() {
                         softsign(x),
                         relu6(x),
                         detach(x),
+                        in_training(x, x),
+                        dropout(x, random_key(g), 0),
+                        dropout_channels(x, random_key(g), 0),
+                        random_uniform(random_key(g), 0, x),
+                        random_normal(random_key(g), 0, x),
+                        random_uniform(random_key(g), 0, x.shape()),
+                        random_normal(random_key(g), 0, x.shape()),
                         thresholded_relu(x),
                         shrink(x),
                         prelu(x, x),
@@ -132,6 +140,9 @@ Graph every_op() {
   for (const Value v : {softmax(m, 1), log_softmax(m, 1), layer_norm(m, r, r), rms_norm(m, r)})
     EXPECT_EQ(v.shape(), m.shape());
   EXPECT_EQ(matmul(m, m, {.transpose_b = true}).shape(), (Shape{3, 3}));
+  EXPECT_EQ(random_bits(random_key(g), 0, {3, 4}).dtype(), DType::U32);
+  EXPECT_EQ(random_integers(random_key(g), 0, {3, 4}, 7).dtype(), DType::I32);
+  EXPECT_EQ(sample(expand(m, {1, 2, 3, 5}), {expand(m, {1, 3, 5}), expand(m, {1, 3, 5})}).shape(), (Shape{1, 2, 3, 5}));
   const Value h = g.input("h", DType::F32, {1, 2, 3, 4});
   EXPECT_EQ(attention(h, h, h).shape(), h.shape());
   const Value w = g.parameter("w", Tensor(DType::F32, {4, 2, 3, 3, 3}));

@@ -1,0 +1,116 @@
+// A network from its file: a layer list or other model of layers, or ONNX. Its constants of floats with names become
+// weights that are trained, but for the running statistics of batch norms, which stay as they are.
+#include <filesystem>
+#include <set>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/tensor.h"
+#include "gyrus/program.h"
+#include "import/model.h"
+#include "import/onnx_path.h"
+#include "import/safetensors.h"
+#include "training/built_network.h"
+#include "training/onnx_write.h"
+
+namespace gyrus {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ImportedNetwork : public TrainNetwork {
+ public:
+  ImportedNetwork(const std::string& path, int64_t classes, const Shape& extents) : path_(path) {
+    if (const auto file = onnx::open_model(path)) onnx_ = file->path;
+    const Graph graph = graph_for({1, 1, extents[0], extents[1], extents[2]});
+    const Shape scores = graph.type(graph.outputs()[0].value).shape;
+    if (graph.inputs().size() != 1 || scores.size() != 5 || scores[1] != classes)
+      fail(ErrorCode::InvalidInput, path, "gives ", to_string(scores), " for one volume; the config has ", classes,
+           " classes");
+    const std::set<ValueId> kept = statistics(graph);
+    for (ValueId id = 0; id < graph.value_count(); ++id)
+      if (is_weight(graph, id, kept)) start_[graph.value(id).name] = graph.constant(id);
+    if (start_.empty()) fail(ErrorCode::InvalidInput, path, "has no weights to train");
+  }
+
+  Value append(Graph& graph, Value image, const BuildOptions& options) const override {
+    const Graph part = graph_for(image.shape());
+    const std::set<ValueId> kept = statistics(part);
+    std::vector<ValueId> map(part.value_count(), kNoValue);
+    map[part.inputs()[0].value] = image.id();
+    for (ValueId id = 0; id < part.value_count(); ++id) {
+      if (!part.is_constant(id)) continue;
+      map[id] = is_weight(part, id, kept) ? weight(graph, part.value(id).name, options).id()
+                                          : graph.add_constant("", part.value(id).constant);
+    }
+    for (Node node : part.nodes()) {
+      const std::vector<ValueId> old = node.outputs;
+      for (ValueId& id : node.inputs)
+        if (id != kNoValue) id = map.at(id);
+      const std::vector<ValueId> made = graph.add_node(std::move(node));
+      for (size_t i = 0; i < made.size(); ++i) map[old[i]] = made[i];
+    }
+    return {graph, map.at(part.outputs()[0].value)};
+  }
+
+  std::map<std::string, std::vector<std::byte>> files(const std::map<std::string, Tensor>& weights) const override {
+    if (is_onnx()) return {{"model.onnx", onnx(weights)}};
+    std::map<std::string, Tensor> all = weights;
+    const Graph graph = graph_for({1, 1, 8, 8, 8});
+    for (const ValueId id : statistics(graph)) all[graph.value(id).name] = graph.constant(id);
+    const fs::path given(path_);
+    std::error_code failed;
+    const std::string list = fs::is_directory(given, failed) ? (given / "model.json").string() : path_;
+    return {{"model.json", read_file(list)}, {"model.safetensors", write_safetensors(all)}};
+  }
+
+  std::vector<std::byte> onnx(const std::map<std::string, Tensor>& weights) const override {
+    if (!is_onnx())
+      fail(ErrorCode::Unsupported, path_, "a network of layers from a file is not written as ONNX; leave out export");
+    return with_initializers(read_file(onnx_), weights);
+  }
+  bool is_onnx() const override { return !onnx_.empty(); }
+
+ private:
+  Graph graph_for(const Shape& image) const {
+    if (is_onnx()) {
+      const auto file = onnx::open_model(path_);
+      const std::vector<onnx::DeclaredInput> inputs = onnx::declared_inputs(file->model);
+      if (inputs.size() != 1)
+        fail(ErrorCode::InvalidInput, path_, "has ", inputs.size(), " inputs, expected one of volumes");
+      return load_graph(path_, {{inputs[0].name, image}});
+    }
+    if (image[0] != 1)
+      fail(ErrorCode::Unsupported, path_,
+           "a network from a file is trained with \"batch\": 1; accumulate does the same");
+    return load_graph(path_, {{"image", image}});
+  }
+
+  // Running means and variances of batch norms.
+  static std::set<ValueId> statistics(const Graph& graph) {
+    std::set<ValueId> ids;
+    for (const Node& node : graph.nodes())
+      if (node.op == "batch_norm") ids.insert({node.inputs[1], node.inputs[2]});
+    return ids;
+  }
+
+  static bool is_weight(const Graph& graph, ValueId id, const std::set<ValueId>& kept) {
+    return graph.is_constant(id) && !graph.value(id).name.empty() && graph.type(id).dtype == DType::F32 &&
+           !graph.type(id).shape.empty() && kept.count(id) == 0;
+  }
+
+  std::string path_;
+  std::string onnx_;  // the file; empty where it is none
+};
+
+}  // namespace
+
+std::unique_ptr<TrainNetwork> make_network(const NetworkConfig& config, int64_t classes, uint64_t seed,
+                                           const Shape& extents) {
+  if (config.kind == NetworkConfig::Kind::File) return std::make_unique<ImportedNetwork>(config.file, classes, extents);
+  return std::make_unique<BuiltNetwork>(config, classes, seed);
+}
+
+Value drop_out(Value, Value, int64_t, double) { fail(ErrorCode::Unsupported, "dropout", "is not in this build"); }
+
+}  // namespace gyrus
