@@ -111,6 +111,4 @@ std::unique_ptr<TrainNetwork> make_network(const NetworkConfig& config, int64_t 
   return std::make_unique<BuiltNetwork>(config, classes, seed);
 }
 
-Value drop_out(Value, Value, int64_t, double) { fail(ErrorCode::Unsupported, "dropout", "is not in this build"); }
-
 }  // namespace gyrus
