@@ -31,6 +31,7 @@ class ImportedNetwork : public TrainNetwork {
     for (ValueId id = 0; id < graph.value_count(); ++id)
       if (is_weight(graph, id, kept)) start_[graph.value(id).name] = graph.constant(id);
     if (start_.empty()) fail(ErrorCode::InvalidInput, path, "has no weights to train");
+    check_all_are_found();
   }
 
   Value append(Graph& graph, Value image, const BuildOptions& options) const override {
@@ -84,6 +85,16 @@ class ImportedNetwork : public TrainNetwork {
       fail(ErrorCode::Unsupported, path_,
            "a network from a file is trained with \"batch\": 1; accumulate does the same");
     return load_graph(path_, {{"image", image}});
+  }
+
+  // What the importer computed with at once is no weight of the graph any more.
+  void check_all_are_found() const {
+    if (!is_onnx()) return;
+    const auto file = onnx::open_model(path_);
+    for (const onnx::TensorProto& proto : file->model.graph.initializers)
+      if (proto.dims.size() > 1 && proto.type == onnx::Elem::F32 && !start_.count(proto.name))
+        fail(ErrorCode::Unsupported, path_, "the weight \"", proto.name,
+             "\" is changed while the file is read, so that it cannot be trained");
   }
 
   // Running means and variances of batch norms.
