@@ -130,7 +130,9 @@ class Importer {
     for (const TensorProto& proto : graph.initializers) {
       try {
         Tensor tensor = to_tensor(proto, options_.subject, options_.external);
-        const ValueId id = result_.graph.add_constant({}, std::move(tensor));
+        // Weights keep their names: a training finds them by these.
+        const bool weight = &graph == &model_.graph && tensor.dtype == DType::F32 && !tensor.shape.empty();
+        const ValueId id = result_.graph.add_constant(weight ? proto.name : std::string(), std::move(tensor));
         scope.values[proto.name] = {&result_.graph, id, proto.type};
       } catch (const Error& error) {
         if (error.code() != ErrorCode::Unsupported) throw;

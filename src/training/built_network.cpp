@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "gyrus/nn.h"
+#include "gyrus/random.h"
 #include "import/safetensors.h"
 #include "training/built_network.h"
 #include "training/onnx_write.h"
@@ -161,7 +162,7 @@ Value BuiltNetwork::append(Graph& graph, Value image, const BuildOptions& option
       case NetStep::Kind::Norm: made.push_back(append_norm(graph, x, step, options)); break;
       case NetStep::Kind::Activation: made.push_back(activated(x, config_.activation)); break;
       case NetStep::Kind::Dropout: {
-        made.push_back(options.training ? drop_out(x, options.key, stream, config_.dropout) : x);
+        made.push_back(options.training ? dropout_channels(x, options.key, stream, config_.dropout) : x);
         ++stream;
         break;
       }

@@ -47,7 +47,4 @@ class BuiltNetwork : public TrainNetwork {
   std::vector<NetStep> steps_;
 };
 
-// Elements set to 0 with probability p, the others scaled up.
-Value drop_out(Value x, Value key, int64_t stream, double p);
-
 }  // namespace gyrus

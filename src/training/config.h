@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "gyrus/augment.h"
 #include "gyrus/losses.h"
 #include "gyrus/train.h"
-#include "training/augment_options.h"
 #include "volume/normalize.h"
 #include "volume/volume.h"
 

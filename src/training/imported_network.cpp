@@ -31,6 +31,7 @@ class ImportedNetwork : public TrainNetwork {
     for (ValueId id = 0; id < graph.value_count(); ++id)
       if (is_weight(graph, id, kept)) start_[graph.value(id).name] = graph.constant(id);
     if (start_.empty()) fail(ErrorCode::InvalidInput, path, "has no weights to train");
+    check_all_are_found();
   }
 
   Value append(Graph& graph, Value image, const BuildOptions& options) const override {
@@ -86,6 +87,16 @@ class ImportedNetwork : public TrainNetwork {
     return load_graph(path_, {{"image", image}});
   }
 
+  // What the importer computed with at once is no weight of the graph any more.
+  void check_all_are_found() const {
+    if (!is_onnx()) return;
+    const auto file = onnx::open_model(path_);
+    for (const onnx::TensorProto& proto : file->model.graph.initializers)
+      if (proto.dims.size() > 1 && proto.type == onnx::Elem::F32 && !start_.count(proto.name))
+        fail(ErrorCode::Unsupported, path_, "the weight \"", proto.name,
+             "\" is changed while the file is read, so that it cannot be trained");
+  }
+
   // Running means and variances of batch norms.
   static std::set<ValueId> statistics(const Graph& graph) {
     std::set<ValueId> ids;
@@ -110,7 +121,5 @@ std::unique_ptr<TrainNetwork> make_network(const NetworkConfig& config, int64_t 
   if (config.kind == NetworkConfig::Kind::File) return std::make_unique<ImportedNetwork>(config.file, classes, extents);
   return std::make_unique<BuiltNetwork>(config, classes, seed);
 }
-
-Value drop_out(Value, Value, int64_t, double) { fail(ErrorCode::Unsupported, "dropout", "is not in this build"); }
 
 }  // namespace gyrus

@@ -1,0 +1,142 @@
+// A training on a device: what happens when it fails on the way, and what comes out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/tensor.h"
+#include "import/safetensors.h"
+#include "training/train.h"
+
+namespace gyrus::test {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class Training : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "gyrus_training_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  static TrainConfig config(const std::string& more,
+                            const std::string& network = R"({"channels": 3, "dilations": [1]})") {
+    return parse_config(R"({"classes": 6, "data": {"phantoms": {"count": 2, "sizes": 16}}, "steps": 4,
+                            "checkpoint_every": 2, "network": )" +
+                            network + (more.empty() ? "" : ", ") + more + "}",
+                        "c.json");
+  }
+
+  TrainRun run_into(const std::string& name) {
+    TrainRun run;
+    run.out = path(name);
+    run.say = [this](const std::string& line) { said_ += line + "\n"; };
+    return run;
+  }
+
+  // Steps and losses without the times.
+  std::string losses(const std::string& name) const {
+    std::ifstream log(path(name + "/log.jsonl"));
+    std::string text;
+    for (std::string line; std::getline(log, line);) text += line.substr(0, line.find(",\"rate\"")) + "\n";
+    return text;
+  }
+
+  std::map<std::string, Tensor> weights(const std::string& name) const {
+    const std::vector<std::byte> bytes = read_file(path(name + "/model/model.safetensors"));
+    return read_safetensors_exactly(std::span(bytes), name);
+  }
+
+  fs::path folder_;
+  std::string said_;
+};
+
+TEST_F(Training, LostDeviceGoesOnFromTheCheckpoint) {
+  const TrainConfig settings = config("");
+  train(settings, run_into("whole"));
+  TrainRun run = run_into("lost");
+  bool lost = false;
+  run.after_step = [&](int64_t step, Device& device) {
+    if (step == 3 && !lost) device.lose_for_test();
+    lost = lost || step == 3;
+  };
+  EXPECT_EQ(train(settings, run).steps, 4);
+  EXPECT_THAT(said_, HasSubstr("the device was lost at step 4; going on from the checkpoint of step 2"));
+  EXPECT_EQ(losses("lost"), losses("whole"));
+  EXPECT_EQ(weights("lost").at("model.1.bias").data, weights("whole").at("model.1.bias").data);
+}
+
+TEST_F(Training, NonFiniteLossKeepsTheLastGoodStep) {
+  const TrainConfig settings =
+      config(R"("optimizer": {"type": "sgd", "rate": 1e6})",
+             R"({"channels": 3, "dilations": [1, 1, 1], "norm": "none", "activation": "leaky_relu"})");
+  try {
+    TrainConfig longer = settings;
+    longer.steps = 40;
+    train(longer, run_into("nan"));
+    FAIL() << "the loss stayed finite";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::NonFinite);
+    EXPECT_THAT(error.what(), HasSubstr("the loss of step"));
+    EXPECT_THAT(error.what(), HasSubstr("is kept in"));
+  }
+  for (const auto& entry : fs::directory_iterator(folder_ / "nan")) {
+    if (entry.path().extension() != ".safetensors") continue;
+    const std::vector<std::byte> bytes = read_file(entry.path().string());
+    for (const auto& [name, tensor] : read_safetensors_exactly(std::span(bytes), "checkpoint"))
+      for (int64_t i = 0; i < tensor.size(); ++i) ASSERT_TRUE(std::isfinite(get(tensor, i))) << name;
+  }
+}
+
+TEST_F(Training, AdaptersChangeWhatTheyMatchAndNothingElse) {
+  train(config(""), run_into("base"));
+  TrainConfig settings = config(R"("start": "base", "adapters": {"rank": 2, "pattern": "model.0.*"})");
+  settings.start = path("base/model");
+  train(settings, run_into("adapted"));
+  const auto before = weights("base"), after = weights("adapted");
+  ASSERT_EQ(before.size(), after.size());
+  for (const auto& [name, tensor] : before)
+    EXPECT_EQ(tensor.data == after.at(name).data, name != "model.0.0.weight") << name;
+}
+
+TEST_F(Training, FrozenLayersStay) {
+  train(config("", R"({"channels": 3, "dilations": [1], "norm": "none"})"), run_into("a"));
+  TrainConfig settings = config(R"("groups": [{"pattern": "model.0.*", "frozen": true}])",
+                                R"({"channels": 3, "dilations": [1], "norm": "none"})");
+  settings.start = path("a/model");
+  train(settings, run_into("b"));
+  const auto before = weights("a"), after = weights("b");
+  EXPECT_EQ(before.at("model.0.0.weight").data, after.at("model.0.0.weight").data);
+  EXPECT_NE(before.at("model.1.weight").data, after.at("model.1.weight").data);
+}
+
+// A U-Net becomes an ONNX file, which is then trained on.
+TEST_F(Training, UNetIsWrittenAsOnnxAndTrainedOn) {
+  train(config("", R"({"type": "unet", "channels": [3, 4], "norm": "instance", "dropout": 0.2})"), run_into("unet"));
+  TrainConfig settings = config("");
+  settings.network.kind = NetworkConfig::Kind::File;
+  settings.network.file = path("unet/model");
+  train(settings, run_into("more"));
+  EXPECT_NE(read_file(path("unet/model/model.onnx")), read_file(path("more/model/model.onnx")));
+  EXPECT_EQ(read_file(path("unet/model/model.onnx")).size(), read_file(path("more/model/model.onnx")).size());
+}
+
+TEST_F(Training, SynthesisesImagesFromLabels) {
+  const TrainConfig settings = config(R"("augment": {"synthesize": true, "rotate": 10, "noise": 0.1}, "log_every": 1)");
+  train(settings, run_into("a"));
+  train(settings, run_into("b"));
+  EXPECT_EQ(losses("a"), losses("b"));
+}
+
+}  // namespace
+}  // namespace gyrus::test

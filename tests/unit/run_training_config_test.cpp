@@ -1,0 +1,193 @@
+// A config that is wrong, and data that are, are refused in one line that says where.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "training/config.h"
+#include "training/train.h"
+#include "volume/io.h"
+
+namespace gyrus::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+namespace fs = std::filesystem;
+
+// A good config with one entry replaced: the value of `key`, or nothing where `value` is empty.
+std::string config_with(const std::string& key = "", const std::string& value = "") {
+  std::vector<std::pair<std::string, std::string>> entries = {
+      {"network", R"({"type": "meshnet", "channels": 4, "dilations": [1, 2]})"},
+      {"classes", "6"},
+      {"data", R"({"phantoms": {"count": 2, "sizes": 16}})"},
+      {"steps", "4"}};
+  bool replaced = key.empty();
+  for (auto& [name, text] : entries)
+    if (name == key) {
+      text = value;
+      replaced = true;
+    }
+  if (!replaced) entries.emplace_back(key, value);
+  std::string all;
+  for (const auto& [name, text] : entries)
+    if (!text.empty()) all += (all.empty() ? "" : ",\n") + ("\"" + name + "\": " + text);
+  return "{ // a comment\n" + all + "}";
+}
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string refusal(const std::string& key, const std::string& value) {
+  return refusal([&] { parse_config(config_with(key, value), "c.json"); });
+}
+
+TEST(TrainConfig, ReadsAGoodOne) {
+  const TrainConfig config = parse_config(config_with(), "c.json");
+  EXPECT_EQ(config.classes(), 6);
+  EXPECT_EQ(config.network.dilations, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(config.data.subjects.phantoms.count, 2);
+  EXPECT_EQ(config.steps, 4);
+  EXPECT_EQ(parse_config(config_with(), "c.json", 9).steps, 9);
+}
+
+TEST(TrainConfig, RefusesInOneLineThatNamesTheKey) {
+  const struct {
+    const char *key, *value, *part;
+  } cases[] = {
+      {"stepps", "4", "stepps: is not known; there are: accumulate, adapters"},
+      {"steps", "", "steps: is missing"},
+      {"steps", "\"many\"", "steps: \"many\" is no whole number"},
+      {"steps", "0", "steps: 0 is not between 1 and"},
+      {"network", "{\"type\": \"resnet\"}", "network.type: \"resnet\" is not known; there are: meshnet, unet"},
+      {"network", "{\"channels\": [4, 5]}", "network.channels: a meshnet has one number"},
+      {"network", "{\"chanels\": 4}", "network.chanels: is not known; there are:"},
+      {"network", "5", "network: 5 is no object"},
+      {"data", "{}", "data: has no subjects"},
+      {"data", "{\"phantoms\": {\"sizes\": 8}}", "data.phantoms.sizes: 8 is not between 16 and 512"},
+      {"data", "{\"phantoms\": {\"noise\": [5, 1]}}", "data.phantoms.noise: expected one number, or the least"},
+      {"data", "{\"phantoms\": {}, \"map\": {\"9\": [1]}}", "data.map.9: is no class; there are 0 to 5"},
+      {"data", "{\"phantoms\": {}, \"map\": {\"0\": [1], \"1\": [1]}}", "data.map.1: label 1 has a class already"},
+      {"data", "{\"phantoms\": {}, \"normalize\": \"max\"}", "data.normalize:"},
+      {"data", "{\"pairs\": [{\"labels\": \"a.nii\"}]}", "data: a.nii has no image; give one, or augment.synthesize"},
+      {"classes", "1", "classes: 1 is not between 2 and 256"},
+      {"loss", "\"dise\"", "loss: \"dise\" is not known; there are: cross_entropy, dice, focal"},
+      {"loss", "{\"focal\": {\"class_weights\": [1]}}", "loss.focal.class_weights: 1 weights for 6 classes"},
+      {"optimizer", "{\"type\": \"adam\", \"momentum\": 0.9}", "optimizer.momentum: is not known; there are:"},
+      {"schedule", "{\"type\": \"linear\"}", "schedule.type: \"linear\" is not known"},
+      {"augment", "{\"flip\": [\"w\"]}", "augment.flip: \"w\" is none of x, y, z"},
+      {"augment", "{\"rotate\": -3}", "augment.rotate: -3 is not between 0 and 180"},
+      {"validation", "{\"every\": 5}", "validation: has no subjects"},
+      {"stop", "{\"patience\": 3}", "stop: looks at the Dice of a validation"},
+      {"adapters", "{\"rank\": 2}", "adapters: are trained beside given weights"},
+      {"precision", "\"f8\"", "precision: \"f8\" is not known; there are: f32"},
+  };
+  for (const auto& c : cases) EXPECT_THAT(refusal(c.key, c.value), HasSubstr(std::string("[c.json] ") + c.part));
+  EXPECT_THAT(refusal([] { parse_config("{\"steps\": 1, \"steps\": 2}", "c.json"); }),
+              HasSubstr("\"steps\" stands twice"));
+  EXPECT_THAT(refusal([] { parse_config("{\n\"steps\": ,}", "c.json"); }), HasSubstr("is no JSON: line 2"));
+}
+
+// What a step computes is in the hash; where files go is not.
+TEST(TrainConfig, HashKnowsWhatDecidesLosses) {
+  const auto hash = [](const std::string& key, const std::string& value) {
+    return parse_config(config_with(key, value), "c.json").hash;
+  };
+  EXPECT_EQ(hash("", ""), hash("steps", "40"));
+  EXPECT_EQ(hash("", ""), hash("out", "\"elsewhere\""));
+  EXPECT_NE(hash("", ""), hash("seed", "2"));
+  EXPECT_NE(hash("", ""), hash("batch", "2"));
+  const std::string cosine = R"({"type": "cosine"})";
+  const auto with_steps = [&](int64_t steps) {
+    return parse_config(config_with("schedule", cosine), "c.json", steps).hash;
+  };
+  EXPECT_NE(with_steps(4), with_steps(8));
+}
+
+class TrainData : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "gyrus_training_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  void put(const std::string& name, const Dims& dims, uint8_t largest) const {
+    Volume volume(dims, VoxelType::U8);
+    for (int64_t i = 0; i < volume.voxels(); ++i) volume.as<uint8_t>()[i] = static_cast<uint8_t>(i % (largest + 1));
+    write_volume(path(name), volume);
+  }
+
+  // What is said of these pairs; nothing is written and no device opened.
+  std::string said(const std::string& image, const std::string& labels, const std::string& more = "") const {
+    const std::string data = R"({"pairs": [{"image": ")" + image + R"(", "labels": ")" + labels + "\"}]" + more + "}";
+    return refusal([&] {
+      const TrainConfig config = parse_config(config_with("data", data), path("c.json"));
+      outline(config, Target{});
+    });
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(TrainData, IsCheckedBeforeTheFirstStep) {
+  put("image.nii", {8, 8, 8}, 200);
+  put("labels.nii", {8, 8, 8}, 5);
+  put("many.nii", {8, 8, 8}, 6);
+  put("small.nii", {8, 8, 7}, 5);
+  write_file(path("broken.nii"), std::string("no volume"));
+  EXPECT_THAT(said("absent.nii", "labels.nii"), HasSubstr("absent.nii"));
+  EXPECT_THAT(said("image.nii", "absent.nii"), HasSubstr("absent.nii"));
+  EXPECT_THAT(said("broken.nii", "labels.nii"), HasSubstr("broken.nii"));
+  EXPECT_THAT(said("image.nii", "small.nii"), HasSubstr("small.nii] lies on another grid (8x8x7) than"));
+  EXPECT_THAT(said("image.nii", "many.nii"), HasSubstr("many.nii] holds label 6; the classes are 0 to 5"));
+  EXPECT_THAT(said("image.nii", "labels.nii", ", \"map\": {\"0\": [0], \"1\": [1, 2, 3, 4]}"),
+              HasSubstr("labels.nii] holds label 5, which has no class"));
+  EXPECT_EQ(said("image.nii", "labels.nii", ", \"map\": {\"0\": [0], \"1\": [1, 2, 3, 4, 5]}"), "accepted");
+}
+
+TEST_F(TrainData, WholeVolumesAreOfOneSize) {
+  put("a.nii", {8, 8, 8}, 5);
+  put("b.nii", {8, 8, 9}, 5);
+  const std::string pairs =
+      R"({"pairs": [{"image": "a.nii", "labels": "a.nii"}, {"image": "b.nii", "labels": "b.nii"}])";
+  const auto said_of = [&](const std::string& more) {
+    return refusal([&] { outline(parse_config(config_with("data", pairs + more + "}"), path("c.json")), Target{}); });
+  };
+  EXPECT_THAT(said_of(""), HasSubstr("whole volumes must be of one size: give data.patch"));
+  EXPECT_EQ(said_of(", \"patch\": 8"), "accepted");
+}
+
+TEST_F(TrainData, PairsOfAListAndOfBids) {
+  fs::create_directories(folder_ / "raw/sub-01/anat");
+  fs::create_directories(folder_ / "seg/sub-01/anat");
+  put("raw/sub-01/anat/sub-01_run-1_T1w.nii", {8, 8, 8}, 200);
+  put("raw/sub-01/anat/sub-01_run-2_T1w.nii", {8, 8, 8}, 200);
+  put("seg/sub-01/anat/sub-01_run-2_desc-ours_dseg.nii", {8, 8, 8}, 5);
+  const TrainConfig bids =
+      parse_config(config_with("data", R"({"bids": {"images": "raw", "labels": "seg"}})"), path("c.json"));
+  ASSERT_EQ(bids.data.subjects.pairs.size(), 1u);
+  EXPECT_THAT(bids.data.subjects.pairs[0].image, HasSubstr("run-2_T1w"));
+
+  write_file(path("list.tsv"), std::string("# comment\na.nii\tb.nii\nc.nii\n"));
+  const std::vector<PairConfig> pairs = read_pair_list(path("list.tsv"));
+  ASSERT_EQ(pairs.size(), 2u);
+  EXPECT_EQ(pairs[0].labels, path("b.nii"));
+  EXPECT_EQ(pairs[1].image, "");
+  EXPECT_THAT(refusal([&] { read_pair_list(path("absent.tsv")); }), HasSubstr("absent.tsv"));
+}
+
+}  // namespace
+}  // namespace gyrus::test
