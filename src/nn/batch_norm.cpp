@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "core/tensor.h"
 #include "gyrus/nn.h"
 
 namespace gyrus {
@@ -8,18 +9,29 @@ BatchNormResult batch_norm_training(Value x, Value running_mean, Value running_v
   const Shape shape = x.shape();
   if (shape.size() < 2)
     fail(ErrorCode::InvalidGraph, "batch_norm_training", "input is ", to_string(shape), ", expected [N,C,…]");
-  Shape line(shape.size(), 1);
-  line[1] = shape[1];
-  Reduce over{{}, true};
-  for (size_t a = 0; a < shape.size(); ++a)
-    if (a != 1) over.axes.push_back(static_cast<int64_t>(a));
-  const Value mean = reduce_mean(x, over), centred = x - mean;
-  const Value variance = reduce_mean(square(centred), over);
-  Value y = centred * rsqrt(affine(variance, 1, eps));
-  if (gamma) y = y * reshape(gamma, line);
-  if (beta) y = y + reshape(beta, line);
-  BatchNormResult result{y, reshape(mean, {shape[1]}), reshape(variance, {shape[1]}), {}, {}};
-  const double count = static_cast<double>(element_count(shape)) / static_cast<double>(shape[1]);
+  const int64_t images = shape[0], channels = shape[1];
+  // One axis at least behind the channels, as statistics want it.
+  const Value map = shape.size() == 2 ? reshape(x, {images, channels, 1}) : x;
+  Value stats = apply("norm_stats", {map});
+  if (images > 1) {
+    // Of the whole batch: the mean of means; the mean of variances, and of squares of what means are off.
+    const auto part = [&](int64_t k) { return slice(stats, {0, 0, k}, {images, channels, k + 1}); };
+    const Reduce over{{0}, true};
+    const Value mean = reduce_mean(part(0), over);
+    const Value variance = reduce_mean(part(1) + square(part(0) - mean), over);
+    stats = expand(concat({mean, variance}, 2), {images, channels, 2});
+  }
+  const auto line = [&](Value given, double otherwise) {
+    if (given || (!gamma && !beta)) return given;
+    Tensor all(DType::F32, {channels});
+    for (int64_t c = 0; c < channels; ++c) set(all, c, otherwise);
+    return x.graph().constant(std::move(all));
+  };
+  const Value y =
+      apply("norm_apply", {map, stats, line(gamma, 1), line(beta, 0)}, {{"groups", channels}, {"eps", eps}});
+  const auto of_batch = [&](int64_t k) { return reshape(slice(stats, {0, 0, k}, {1, channels, k + 1}), {channels}); };
+  BatchNormResult result{shape.size() == 2 ? reshape(y, shape) : y, of_batch(0), of_batch(1), {}, {}};
+  const double count = static_cast<double>(element_count(shape)) / static_cast<double>(channels);
   const auto running = [&](Value before, Value batch, double factor) {
     return before ? affine(before, 1 - momentum, 0) + affine(batch, momentum * factor, 0) : Value{};
   };
