@@ -67,6 +67,28 @@ function(gyrus_embed_page target file name namespace)
   target_include_directories(${target} PRIVATE ${folder})
 endfunction()
 
+# gyrus_embed_files(TARGET NAME FOLDER): the files of a folder as NAMEs of "NAME_files.h", with their bytes.
+function(gyrus_embed_files target name folder)
+  file(GLOB files CONFIGURE_DEPENDS ${folder}/*)
+  set(out "#pragma once\n#include <cstddef>\n\nnamespace gyrus {\n\nstruct ${name}File {\n  const char* name;\n  const unsigned char* bytes;\n  size_t size;\n};\n\n")
+  set(list "")
+  set(number 0)
+  foreach(file ${files})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    get_filename_component(own ${file} NAME)
+    file(READ ${file} bytes HEX)
+    string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+    string(APPEND out "inline constexpr unsigned char k${name}${number}[] = {${bytes}};\n")
+    string(APPEND list "    {\"${own}\", k${name}${number}, sizeof k${name}${number}},\n")
+    math(EXPR number "${number} + 1")
+  endforeach()
+  string(APPEND out "inline constexpr ${name}File k${name}Files[] = {\n${list}};\n\n}  // namespace gyrus\n")
+  set(made ${PROJECT_BINARY_DIR}/generated/files/${name}_files)
+  file(WRITE ${made}.new "${out}")
+  configure_file(${made}.new ${made}.h COPYONLY)
+  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/generated/files)
+endfunction()
+
 # gyrus_test(LABEL NAME [SHARES n] deps…): the test program LABEL_NAME from tests/LABEL/NAME*_test.cpp, one CTest per
 # program, or n of them, LABEL_NAME_1 …, each with its share of the tests: CTest may run these side by side.
 function(gyrus_test label name)

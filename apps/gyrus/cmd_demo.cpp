@@ -48,8 +48,8 @@ DemoResult segment_phantom(const DemoArguments& arguments, Timeline& timeline) {
   }
   DescribedModel model;
   {
-    const Stage stage(&timeline, "prepare", "fit the demo model", "phantom");
-    model = {demo_model(arguments.size), demo_manifest()};
+    const Stage stage(&timeline, "prepare", "read the demo model", "phantom");
+    model = demo_model();
   }
   PipelineOptions options;
   options.conform = false;
@@ -89,7 +89,7 @@ void write_files(const DemoArguments& arguments) {
   PhantomOptions phantom;
   phantom.dims = {arguments.size, arguments.size, arguments.size};
   phantom.seed = arguments.seed;
-  std::vector<std::string> files = write_demo_model(arguments.out, arguments.size);
+  std::vector<std::string> files = write_demo_model(arguments.out);
   files.push_back((fs::path(arguments.out) / "head.nii.gz").string());
   write_volume(files.back(), make_phantom(phantom).image);
   if (arguments.json)

@@ -18,6 +18,8 @@ constexpr Examples kExamples[] = {
      "--stats\n  gyrus run net.onnx --input image=photo.jpg --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225"},
     {"verify",
      "  gyrus verify mindgrab\n  gyrus verify model.onnx --shape x=1,3,224,224 --limits default --bundle report"},
+    {"train", "  gyrus train config.json\n  gyrus train config.json --dry-run\n  gyrus train config.json --resume"},
+    {"labels", "  gyrus labels scan.nii.gz brain.nii.gz -o head.nii.gz"},
     {"plan",
      "  gyrus plan mindgrab --size 256 --limits default\n  gyrus plan mindgrab --dump kernels -o plan.json\n  gyrus "
      "plan model.onnx --shape x=1,3,224,224 --html plan.html --profile"},

@@ -1,55 +1,19 @@
 #include "demo.h"
 
+#include <DemoModel_files.h>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "demo_model.h"
-#include "volume/io.h"
-#include "volume/phantom.h"
+#include "core/files.h"
+#include "volume/labels.h"
 
 namespace gyrus::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr const char* kTitle = "Tissues of the synthetic head";
-
-// A layer list (docs/models.md); its tensors are named NUMBER.weight and NUMBER.bias.
-std::string layer_list(const std::vector<DemoLayer>& layers) {
-  Json list = Json::array();
-  for (const DemoLayer& layer : layers)
-    list.push_back({{"in_channels", layer.in},
-                    {"out_channels", layer.out},
-                    {"kernel_size", layer.kernel},
-                    {"padding", layer.kernel / 2 * layer.dilation},
-                    {"stride", 1},
-                    {"dilation", layer.dilation}});
-  return Json{{"header", "tissues of the synthetic head"}, {"bnorm", false}, {"bias", true}, {"layers", list}}.dump(1);
-}
-
-std::string safetensors(const std::vector<DemoLayer>& layers) {
-  Json header;
-  std::string data;
-  const auto add = [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
-    const size_t begin = data.size();
-    data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-    header[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {begin, data.size()}}};
-  };
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const DemoLayer& layer = layers[i];
-    add(cat("model.", i, ".weight"), {layer.out, layer.in, layer.kernel, layer.kernel, layer.kernel}, layer.weight);
-    add(cat("model.", i, ".bias"), {layer.out}, layer.bias);
-  }
-  const std::string text = header.dump();
-  std::string out;
-  const uint64_t size = text.size();
-  for (int byte = 0; byte < 8; ++byte) out += static_cast<char>(size >> (8 * byte) & 0xff);
-  return out + text + data;
-}
-
+// The colours of the phantom's tissues, as brainchop writes such files.
 std::string colormap(const LabelTable& table) {
-  Json map;
+  nlohmann::ordered_json map;
   for (const LabelEntry& entry : table.entries) {
     map["R"].push_back(entry.colour[0]);
     map["G"].push_back(entry.colour[1]);
@@ -59,40 +23,39 @@ std::string colormap(const LabelTable& table) {
   return map.dump();
 }
 
+ModelFiles demo_files() {
+  ModelFiles files;
+  files.name = "demo";
+  for (const DemoModelFile& file : kDemoModelFiles) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(file.bytes);
+    files.files[file.name] = {bytes, bytes + file.size};
+  }
+  const std::string colours = colormap(phantom_labels());
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(colours.data(), colours.size()));
+  files.files["colormap.json"] = {bytes.begin(), bytes.end()};
+  return files;
+}
+
 }  // namespace
 
-std::vector<std::string> write_demo_model(const std::string& folder, int64_t size) {
-  const std::vector<DemoLayer> layers = demo_layers(size);
-  const Json manifest = {{"title", kTitle}, {"normalize", normalize_text(demo_normalize())}};
+DescribedModel demo_model() {
+  const ModelFiles files = demo_files();
+  DescribedModel made;
+  made.model = load_model(files);
+  SideFiles side;
+  for (const auto& [name, bytes] : files.files)
+    if (is_side_file(name)) side[name] = bytes;
+  made.manifest = manifest_of(made.model, side);
+  return made;
+}
+
+std::vector<std::string> write_demo_model(const std::string& folder) {
   std::vector<std::string> written;
-  for (const auto& [name, text] : {std::pair<const char*, std::string>{"model.json", layer_list(layers)},
-                                   {"model.safetensors", safetensors(layers)},
-                                   {"colormap.json", colormap(phantom_labels())},
-                                   {"gyrus.json", manifest.dump(2) + "\n"}}) {
+  for (const auto& [name, bytes] : demo_files().files) {
     written.push_back((std::filesystem::path(folder) / name).string());
-    write_file(written.back(), text);
+    write_file(written.back(), bytes);
   }
   return written;
-}
-
-Manifest demo_manifest() {
-  Manifest manifest;
-  manifest.name = "demo";
-  manifest.title = kTitle;
-  manifest.normalize = demo_normalize();
-  manifest.labels = phantom_labels();
-  return manifest;
-}
-
-Model demo_model(int64_t size) {
-  Model model;
-  model.name = "demo";
-  model.format = "built in";
-  model.input_channels = 1;
-  model.classes = kTissues;
-  model.spatial_rank = 3;
-  model.network = std::make_shared<const Network>(demo_network(size));
-  return model;
 }
 
 }  // namespace gyrus::cli

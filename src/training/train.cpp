@@ -88,6 +88,7 @@ class Training {
       save();  // so that there is always one
     }
     log_.emplace(out_, state_.step);
+    if (!log_->curves().loss.empty()) loss_ = log_->curves().loss.back().value;
     int64_t lost_at = -1;
     for (;;) {
       try {
