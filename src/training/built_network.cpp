@@ -17,7 +17,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kNormEps = 1e-5;
-constexpr double kMomentum = 0.1;
 
 Value activated(Value x, const std::string& name) {
   if (name == "gelu") return gelu(x);
@@ -131,7 +130,7 @@ Value BuiltNetwork::append_norm(Graph& graph, Value x, const NetStep& step, cons
   const Value variance = weight(graph, step.name + ".running_var", options);
   // With adapters everything else is frozen, the statistics too.
   if (!options.training || !adapter_start_.empty()) return batch_norm(x, mean, variance, gamma, beta, kNormEps);
-  const BatchNormResult result = batch_norm_training(x, mean, variance, gamma, beta, kMomentum, kNormEps);
+  const BatchNormResult result = batch_norm_training(x, mean, variance, gamma, beta, config_.momentum, kNormEps);
   graph.update(mean, result.running_mean);
   graph.update(variance, result.running_variance);
   return result.y;

@@ -47,6 +47,7 @@ NetworkConfig read_network(ConfigObject object) {
   const std::vector<std::string> norms = {"batch", "instance", "none"};
   network.norm = norms[object.word("norm", norms)];
   network.affine = object.flag("affine", true);
+  if (network.norm == "batch") network.momentum = object.number("momentum", network.momentum, 0, 1);
   const std::vector<std::string> activations = {"relu", "gelu", "elu", "silu", "leaky_relu"};
   network.activation = activations[object.word("activation", activations)];
   network.dropout = object.number("dropout", 0, 0, 0.9);

@@ -22,6 +22,7 @@ struct NetworkConfig {
   std::vector<int64_t> dilations{1, 2, 4, 8, 4, 2, 1};  // MeshNet
   std::string norm = "batch";                           // "none", "instance", "batch"
   bool affine = true;                                   // the norm scales and shifts
+  double momentum = 0.1;                                // of batch norms: the share of a step in the running statistics
   std::string activation = "relu";
   double dropout = 0;
   std::string file;   // a model's folder, layer list or ONNX file
