@@ -61,6 +61,15 @@ struct ParameterGroup {
   bool frozen = false;  // not trained
 };
 
+// Keeps small gradients from becoming 0 where maps are stored in halves (ProgramOptions::precision): the loss is
+// multiplied before gradients are taken, and they are divided again. A step whose gradients are not finite changes
+// nothing and halves the scale; after `patience` good updates in a row it is doubled.
+struct LossScaling {
+  double start = 65536;
+  int64_t patience = 2000;
+  double least = 1, most = 16777216;
+};
+
 struct TrainingOptions {
   std::string loss = "loss";  // the output, one f32, that is made smaller
   Optimizer optimizer{};
@@ -70,11 +79,14 @@ struct TrainingOptions {
   std::optional<double> clip_value{};  // of every element, before the norm
   int64_t accumulate = 1;              // gradients of so many steps are averaged before parameters change
   std::optional<double> average{};     // an exponential average of every parameter, with this decay, in "average/NAME"
+  std::optional<LossScaling> loss_scaling{};
 };
 
 // The names that a training graph adds: its arguments, states and captures.
 inline constexpr const char* kLearningRate = "learning_rate";
-inline constexpr const char* kStep = "step";  // updates so far, with this one
+inline constexpr const char* kStep = "step";             // updates so far, with this one
+inline constexpr const char* kLossScale = "loss_scale";  // with loss scaling
+inline constexpr const char* kOverflow = "overflow";  // a capture, with loss scaling: 1 where gradients are not finite
 inline constexpr const char* kGradientPrefix = "gradient/";
 inline constexpr const char* kOptimizerPrefix = "optimizer/";
 inline constexpr const char* kAveragePrefix = "average/";

@@ -19,7 +19,8 @@ struct TrainerOptions {
 
 struct StepResult {
   double loss = 0;
-  bool updated = true;                    // false while gradients are only collected
+  bool updated = true;                    // false while gradients are only collected, and where the step was skipped
+  bool skipped = false;                   // gradients were not finite; the loss scale is smaller now
   std::map<std::string, Tensor> outputs;  // those that were asked for, and captures
   Profile profile;
 };
@@ -53,9 +54,11 @@ class Trainer {
   // The optimiser as it was at first, and the count of steps; parameters stay.
   void reset_optimizer();
 
-  int64_t updates() const;  // made so far
-  int64_t steps() const;    // so far, with those that only collected; the next one draws with it
-  double rate() const;      // of the next update
+  int64_t updates() const;    // made so far
+  int64_t steps() const;      // so far, with those that only collected; the next one draws with it
+  double rate() const;        // of the next update
+  double loss_scale() const;  // of the next step; 1 without loss scaling
+  int64_t skipped() const;    // updates so far that were not made, since gradients were not finite
   void set_schedule(const Schedule& schedule);
 
   // Everything that the next step depends on, as the bytes of a safetensors file: parameters, the optimiser's states,

@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kCounts = "trainer/counts";  // of a saved file: updates, collected steps, all steps, seed
 constexpr int64_t kCountsKept = 4;
+constexpr const char* kScaling = "trainer/loss_scaling";  // scale, good updates since it changed, skipped updates
 
 bool begins_with(const std::string& text, const std::string& prefix) {
   return text.compare(0, prefix.size(), prefix) == 0;
@@ -47,6 +48,8 @@ struct TrainerImpl {
   std::vector<std::string> names;
   mutable std::mutex mutex;
   int64_t updates = 0, collected = 0, steps = 0;
+  double scale = 1;
+  int64_t good = 0, skipped = 0;  // updates since the scale changed, and not made
 
   TrainerImpl(const Device& device_, Graph graph_, const Memory& memory_, const TrainerOptions& options_)
       : device(device_),
@@ -59,12 +62,29 @@ struct TrainerImpl {
                   options.program),
         names(trainable(graph, options.training)) {
     training_graph(graph, options.training);  // what is wrong is said now
+    reset_scale();
   }
 
   Program program(bool updates_) {
     return {device,
             maker(graph, [t = options.training, updates_](const Graph& g) { return training_graph(g, t, updates_); }),
             memory, options.program};
+  }
+
+  void reset_scale() {
+    scale = options.training.loss_scaling ? options.training.loss_scaling->start : 1;
+    good = skipped = 0;
+  }
+
+  // After an update, or one that was not made.
+  void adapt_scale(bool overflow) {
+    const LossScaling& s = *options.training.loss_scaling;
+    skipped += overflow ? 1 : 0;
+    good = overflow ? 0 : good + 1;
+    if (overflow) scale = std::max(scale / 2, s.least);
+    if (good < s.patience) return;
+    scale = std::min(scale * 2, s.most);
+    good = 0;
   }
 
   // States are in the memory once a program was planned for the shapes of the graph.
@@ -86,16 +106,26 @@ struct TrainerImpl {
       if (a.name == kRandomSeed) run.arguments[kRandomSeed] = options.seed;
       if (a.name == kRandomStep) run.arguments[kRandomStep] = static_cast<double>(steps);
     }
+    const bool scales = options.training.loss_scaling.has_value();
+    const auto asked = std::find(run.captures.begin(), run.captures.end(), kOverflow) != run.captures.end();
+    if (scales) run.arguments[kLossScale] = scale;
+    if (scales && updates_now && !asked) run.captures.push_back(kOverflow);
     std::vector<std::string> wanted = run.outputs.value_or(std::vector<std::string>{});
     if (std::find(wanted.begin(), wanted.end(), options.training.loss) == wanted.end())
       wanted.push_back(options.training.loss);
     run.outputs = wanted;
     RunResult result = (updates_now ? update : collect).run(inputs, run);
-    StepResult made{get(result.outputs.at(options.training.loss), 0), updates_now, std::move(result.outputs),
+    StepResult made{get(result.outputs.at(options.training.loss), 0), updates_now, false, std::move(result.outputs),
                     std::move(result.profile)};
     if (!std::isfinite(made.loss)) refuse(inputs, run, made.loss);
+    if (scales && updates_now) {
+      made.skipped = get(made.outputs.at(kOverflow), 0) != 0;
+      made.updated = !made.skipped;
+      if (!asked) made.outputs.erase(kOverflow);
+      adapt_scale(made.skipped);
+    }
     collected = updates_now ? 0 : collected + 1;
-    updates += updates_now ? 1 : 0;
+    updates += made.updated ? 1 : 0;
     ++steps;
     return made;
   }
@@ -106,6 +136,7 @@ struct TrainerImpl {
     try {
       run.arguments.erase(kLearningRate);
       run.arguments.erase(kStep);
+      run.arguments.erase(kLossScale);
       ProgramOptions settings = options.program;
       settings.check_finite = true;
       Program checked(device, maker(graph, [](const Graph& g) { return g; }), memory, settings);
@@ -173,6 +204,7 @@ void Trainer::reset_optimizer() {
     if (begins_with(name, kOptimizerPrefix) || begins_with(name, kAccumulatedPrefix)) states.push_back(name);
   if (!states.empty()) impl_->memory.reset(states);
   impl_->updates = impl_->collected = impl_->steps = 0;
+  impl_->reset_scale();
 }
 
 int64_t Trainer::updates() const {
@@ -188,6 +220,16 @@ int64_t Trainer::steps() const {
 double Trainer::rate() const {
   const std::lock_guard lock(impl_->mutex);
   return learning_rate(impl_->options.schedule, impl_->updates);
+}
+
+double Trainer::loss_scale() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->scale;
+}
+
+int64_t Trainer::skipped() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->skipped;
 }
 
 void Trainer::set_schedule(const Schedule& schedule) {
@@ -206,6 +248,13 @@ std::vector<std::byte> Trainer::save() const {
   set(counts, 2, static_cast<double>(impl_->steps));
   set(counts, 3, impl_->options.seed);
   all[kCounts] = std::move(counts);
+  if (impl_->options.training.loss_scaling) {
+    Tensor scaling(DType::F32, {3});
+    set(scaling, 0, impl_->scale);
+    set(scaling, 1, static_cast<double>(impl_->good));
+    set(scaling, 2, static_cast<double>(impl_->skipped));
+    all[kScaling] = std::move(scaling);
+  }
   return write_safetensors(all);
 }
 
@@ -221,6 +270,12 @@ void Trainer::load(const std::vector<std::byte>& file) {
   const auto steps = static_cast<int64_t>(get(counts->second, 2));
   const auto seed = static_cast<int32_t>(get(counts->second, 3));
   all.erase(counts);
+  const auto scaling = all.find(kScaling);
+  const bool scales = impl_->options.training.loss_scaling.has_value();
+  if (scales && (scaling == all.end() || scaling->second.dtype != DType::F32 || scaling->second.shape != Shape{3}))
+    fail(ErrorCode::InvalidInput, "checkpoint", "has no '", kScaling, "': it was saved without loss scaling");
+  const Tensor scale = scales ? scaling->second : Tensor{};
+  if (scaling != all.end()) all.erase(scaling);
   std::vector<std::string> missing;
   for (const std::string& name : impl_->memory.names())
     if (all.count(name) == 0) missing.push_back(name);
@@ -230,6 +285,10 @@ void Trainer::load(const std::vector<std::byte>& file) {
   impl_->collected = collected;
   impl_->steps = steps;
   impl_->options.seed = seed;
+  if (!scales) return;
+  impl_->scale = get(scale, 0);
+  impl_->good = static_cast<int64_t>(get(scale, 1));
+  impl_->skipped = static_cast<int64_t>(get(scale, 2));
 }
 
 Memory& Trainer::memory() {

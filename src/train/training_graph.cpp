@@ -14,6 +14,7 @@ namespace gyrus {
 namespace {
 
 constexpr double kMostSteps = 1e9;
+constexpr double kLeastScale = 1e-12, kMostScale = 1e12;
 
 bool matches(const char* pattern, const char* name) {
   if (*pattern == '*') return matches(pattern + 1, name) || (*name && matches(pattern, name + 1));
@@ -77,8 +78,23 @@ void clip(std::vector<Value>& gradients, const TrainingOptions& options) {
 void check(const TrainingOptions& options) {
   if (options.accumulate < 1)
     fail(ErrorCode::InvalidInput, "accumulate", "is ", options.accumulate, ", expected 1 or more");
+  if (const auto& s = options.loss_scaling; s && !(s->least >= kLeastScale && s->least <= s->start &&
+                                                   s->start <= s->most && s->most <= kMostScale && s->patience >= 1))
+    fail(ErrorCode::InvalidInput, "loss_scaling", "goes from ", s->least, " over ", s->start, " to ", s->most,
+         " with a patience of ", s->patience, ": expected rising numbers from 1e-12 to 1e12, and 1 or more");
   if (options.average && (*options.average < 0 || *options.average >= 1))
     fail(ErrorCode::InvalidInput, "average", "is ", *options.average, ", expected a decay from 0 to below 1");
+}
+
+// 1 where an element of these is not finite, else 0.
+Value overflow_of(const std::vector<Value>& gradients) {
+  Value any;
+  for (const Value& g : gradients) {
+    const Value bad = cast(logical_or(isnan(g), isinf(g)), DType::F32);
+    const Value most = g.shape().empty() ? bad : reduce_max(bad);
+    any = any ? max(any, most) : most;
+  }
+  return any;
 }
 
 class Builder {
@@ -101,6 +117,12 @@ class Builder {
     const Value loss(graph_, loss_of(graph_, options_));
     graph_.set_label("loss is finite");
     good_ = logical_not(logical_or(isnan(reshape(loss, {})), isinf(reshape(loss, {}))));
+    if (options_.loss_scaling) {
+      graph_.set_label("gradients are finite");
+      const Value overflow = overflow_of(gradients_);
+      graph_.add_capture(kOverflow, overflow.id());
+      good_ = logical_and(good_, less(overflow, scalar(overflow, 0.5)));
+    }
     graph_.set_label("clip");
     clip(gradients_, options_);
     for (size_t i = 0; i < parameters_.size(); ++i) update(parameters_[i], gradients_[i]);
@@ -110,11 +132,13 @@ class Builder {
  private:
   void add_gradients_of_loss() {
     const ValueId loss = loss_of(graph_, options_);
-    Tensor one(DType::F32, graph_.type(loss).shape);
-    set(one, 0, 1);
     std::vector<ValueId> of;
     for (const State& state : parameters_) of.push_back(state.value);
-    const std::vector<ValueId> found = add_gradients(graph_, {{loss, graph_.add_constant("", std::move(one))}}, of);
+    const Value seed = gradient_of_loss(graph_.type(loss).shape);
+    std::vector<ValueId> found = add_gradients(graph_, {{loss, seed.id()}}, of);
+    graph_.set_label("loss_scale");
+    for (ValueId& id : found)
+      if (scale_ && id != kNoValue) id = (Value(graph_, id) / scale_).id();
     std::string unused;
     for (size_t i = 0; i < of.size(); ++i) {
       if (found[i] == kNoValue) unused += (unused.empty() ? "" : ", ") + parameters_[i].name;
@@ -123,6 +147,17 @@ class Builder {
     if (!unused.empty())
       fail(ErrorCode::InvalidGraph, options_.loss, "the loss does not depend on: ", unused, "; freeze them");
     for (size_t i = 0; i < of.size(); ++i) graph_.add_capture(kGradientPrefix + parameters_[i].name, found[i]);
+  }
+
+  // 1, or the scale.
+  Value gradient_of_loss(const Shape& shape) {
+    if (options_.loss_scaling) {
+      scale_ = Value(graph_, graph_.add_argument(kLossScale, DType::F32, kLeastScale, kMostScale));
+      return expand(scale_, shape);
+    }
+    Tensor one(DType::F32, shape);
+    set(one, 0, 1);
+    return graph_.constant(std::move(one));
   }
 
   // Means over several steps. The first of them starts anew: the update leaves zeros.
@@ -148,14 +183,15 @@ class Builder {
     if (!options_.average) return;
     const Value average(graph_, graph_.add_state(kAveragePrefix + state.name, graph_.type(state.value), state.start));
     graph_.set_label(state.name + ".average");
-    graph_.update(average, affine(average, *options_.average, 0) + affine(next, 1 - *options_.average, 0));
+    const Value mixed = affine(average, *options_.average, 0) + affine(next, 1 - *options_.average, 0);
+    graph_.update(average, where(good_, mixed, average));
   }
 
   const TrainingOptions& options_;
   Graph graph_;
   std::vector<State> parameters_;
   std::vector<Value> gradients_;
-  Value rate_, step_, good_;
+  Value rate_, step_, good_, scale_;
 };
 
 }  // namespace

@@ -91,6 +91,7 @@ std::string ranks_text(const std::set<size_t>& ranks) {
 
 // Whether gradients go through an op, or why not.
 std::string gradient_text(const OpDef& def, const Seen& seen) {
+  if (def.elementwise && def.elementwise->indexed && !def.only_trains) return "none: it is drawn";
   if (def.gradient || (def.elementwise && def.elementwise->derivative)) return "yes";
   if (!seen.floats) return "none: not of floats";
   if (def.decompose) return "of its parts";
@@ -105,7 +106,12 @@ std::string ops_document() {
   out << "# Ops\n\nWritten by `ops_table` from the registry and the table of cases; do not edit. Attributes, element\n"
          "types and ranks are those of the first input that the cases exercise on every device. The contract of each "
          "op\n"
-         "is the comment at its declaration in `src/ops/`.\n";
+         "is the comment at its declaration in `src/ops/`.\n\n"
+         "Random numbers are those of Threefry2x32 with 20 rounds, of the key {seed, step} and the counter {place of "
+         "the\n"
+         "element, stream}. Words and uniform numbers, multiples of 2^-24, are the same on every device, in the "
+         "browser\n"
+         "and on the reference; normal ones, by Box and Muller, agree to the rounding of logarithm, root and cosine.\n";
   std::set<const OpDef*> listed;
   for (const Group& group : kGroups) {
     const bool composite = &group == &kGroups[3];
