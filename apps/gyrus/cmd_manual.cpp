@@ -22,7 +22,7 @@ constexpr Examples kExamples[] = {
     {"labels", "  gyrus labels scan.nii.gz brain.nii.gz -o head.nii.gz"},
     {"plan",
      "  gyrus plan mindgrab --size 256 --limits default\n  gyrus plan mindgrab --dump kernels -o plan.json\n  gyrus "
-     "plan model.onnx --shape x=1,3,224,224 --html plan.html --profile"},
+     "plan model.onnx --shape x=1,3,224,224 --html plan.html --profile\n  gyrus plan mindgrab --size 128 --train -q"},
     {"info", "  gyrus info mindgrab\n  gyrus info models/model18cls --size 128 --json"},
     {"devices", "  gyrus devices\n  gyrus devices --json"},
     {"tune", "  gyrus tune mindgrab --size 256"},

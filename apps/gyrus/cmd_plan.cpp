@@ -25,7 +25,12 @@ struct PlanArguments {
   NetworkArguments network;  // of ONNX models
   std::string dump, output, html;
   bool quiet = false, profile = false;
+  bool train = false;  // the plan of a training step
+  std::string loss = "cross_entropy", recompute = "norms";
 };
+
+constexpr std::pair<const char*, Recompute> kRecompute[] = {
+    {"none", Recompute::None}, {"norms", Recompute::Norms}, {"cheap", Recompute::Cheap}};
 
 // A network on its way to a plan.
 struct Looked {
@@ -118,6 +123,53 @@ void plan_it(Looked& looked) {
   looked.plan = make_plan(looked.after, looked.target, options, &looked.trace);
 }
 
+TrainingOptions training_options(const PlanArguments& arguments) {
+  TrainingOptions options;
+  for (const auto& [name, recompute] : kRecompute)
+    if (arguments.recompute == name) options.recompute = recompute;
+  return options;
+}
+
+// The network with its loss, of which steps are planned.
+Graph trained_network(const PlanArguments& arguments, bool onnx) {
+  if (onnx) {
+    NetworkArguments network = arguments.network;
+    network.model = arguments.compile.model;
+    network.quiet = true;
+    return with_loss(with_parameters(load_network(network).graph), arguments.loss);
+  }
+  const CompileRequest request = read_request(arguments.compile);
+  Shape shape = {1, request.model.input_channels};
+  shape.insert(shape.end(), request.size.begin(), request.size.end());
+  return with_loss(with_parameters(load_graph(arguments.compile.model, {{"image", shape}})), arguments.loss);
+}
+
+Looked look_at_training(const PlanArguments& arguments, const Graph& network) {
+  Looked looked;
+  looked.name = arguments.compile.model;
+  looked.target = plan_target(arguments.compile.device);
+  looked.precision = arguments.compile.device.precision == "f16" ? Precision::F16 : Precision::F32;
+  looked.before = training_graph(network, training_options(arguments));
+  plan_it(looked);
+  return looked;
+}
+
+// What each way of making activations again needs, and what it costs.
+void print_training(const PlanArguments& arguments, const Graph& network) {
+  std::printf("\na training step (forward, backward, Adam), by what the way back makes again\n");
+  std::printf("%-8s %14s %9s %12s\n", "", "peak memory", "saved", "traffic");
+  uint64_t all = 0;
+  for (const auto& [name, recompute] : kRecompute) {
+    PlanArguments other = arguments;
+    other.recompute = name;
+    const Plan plan = look_at_training(other, network).plan;
+    if (all == 0) all = plan.peak_bytes();
+    const double saved = 100 * (1 - static_cast<double>(plan.peak_bytes()) / static_cast<double>(all));
+    std::printf("%-8s %14s %8.0f%% %11sB%s\n", name, bytes_text(plan.peak_bytes()).c_str(), saved,
+                count_text(plan.bytes()).c_str(), arguments.recompute == name ? "  this plan" : "");
+  }
+}
+
 Looked look_at_volumes(const PlanArguments& arguments) {
   if (!arguments.network.shapes.empty() || !arguments.network.bound.empty())
     fail(ErrorCode::InvalidInput, arguments.compile.model,
@@ -189,7 +241,10 @@ void write_page(const PlanArguments& arguments, const Looked& looked, const Prof
 
 void run(const PlanArguments& arguments) {
   const bool onnx = onnx::open_model(resolve_model(arguments.compile.model)).has_value();
-  const Looked looked = onnx ? look_at_onnx(arguments) : look_at_volumes(arguments);
+  const std::optional<Graph> network = arguments.train ? std::optional(trained_network(arguments, onnx)) : std::nullopt;
+  const Looked looked = network ? look_at_training(arguments, *network)
+                        : onnx  ? look_at_onnx(arguments)
+                                : look_at_volumes(arguments);
   check(looked.plan, looked.target.limits);
   if (!arguments.dump.empty()) dump_kernels(looked.plan, arguments.dump);
   if (!arguments.output.empty()) write_plan(looked.plan, arguments.output);
@@ -197,6 +252,7 @@ void run(const PlanArguments& arguments) {
   if (arguments.profile) profile = measure(looked, arguments.compile.device);
   if (!arguments.html.empty()) write_page(arguments, looked, profile);
   print_summary(looked.plan, looked.target);
+  if (network) print_training(arguments, *network);
   if (arguments.profile) std::fputs(profile_table(profile).c_str(), stderr);
   if (arguments.quiet || !arguments.html.empty()) return;
   std::printf("\ngraph before the passes\n%s\ngraph after the passes\n%s", print(looked.before).c_str(),
@@ -222,6 +278,20 @@ void add_plan(CLI::App& app) {
                    "Write a page to look through: graphs after every pass, steps, kernels, memory, times")
       ->type_name("FILE.html");
   command->add_flag("--profile", arguments->profile, "Run the plan on random inputs and measure its kernels");
+  CLI::Option* train =
+      command->add_flag("--train", arguments->train,
+                        "The plan of a training step with Adam, and what making activations again would save");
+  command->add_option("--loss", arguments->loss, "With --train: cross_entropy, dice, focal, mse …")
+      ->needs(train)
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--recompute", arguments->recompute,
+                   "With --train: what the way back makes again, none, norms or cheap (norms and all elementwise)")
+      ->needs(train)
+      ->check(CLI::IsMember({"none", "norms", "cheap"}))
+      ->type_name("WHAT")
+      ->capture_default_str();
   add_shape_options(*command, arguments->network);
   command->add_flag("-q,--quiet", arguments->quiet, "Print the summary only");
   command->callback([arguments] { run(*arguments); });

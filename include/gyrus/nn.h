@@ -122,4 +122,16 @@ struct RecurrentResult {
 RecurrentResult lstm(Value x, const std::vector<RecurrentWeights>& layers, const RecurrentOptions& options = {});
 RecurrentResult gru(Value x, const std::vector<RecurrentWeights>& layers, const RecurrentOptions& options = {});
 
+// A MeshNet over x [N,C,spatial…]: for each dilation a convolution of 3 taps along every axis, an instance norm, a ReLU
+// and dropout (by random_key), then one of 1 tap: scores [N,classes,spatial…]. It adds its parameters, "layerN.weight",
+// ".gamma" and ".beta", "output.weight" and ".bias", which start as the seed says (He et al., uniform).
+struct MeshNetOptions {
+  int64_t classes = 2;
+  int64_t channels = 15;
+  std::vector<int64_t> dilations{1, 2, 4, 8, 16, 8, 4, 2, 1};
+  double dropout = 0;
+  int32_t seed = 0;
+};
+Value meshnet(Value x, const MeshNetOptions& options = {});
+
 }  // namespace gyrus

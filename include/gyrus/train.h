@@ -70,6 +70,13 @@ struct LossScaling {
   double least = 1, most = 16777216;
 };
 
+// What the way back makes again, from what it was made of, instead of keeping it.
+enum class Recompute : uint8_t {
+  None,
+  Norms,  // the results of norms, behind their statistics
+  Cheap,  // those, and everything elementwise: activations, dropout
+};
+
 struct TrainingOptions {
   std::string loss = "loss";  // the output, one f32, that is made smaller
   Optimizer optimizer{};
@@ -80,6 +87,7 @@ struct TrainingOptions {
   int64_t accumulate = 1;              // gradients of so many steps are averaged before parameters change
   std::optional<double> average{};     // an exponential average of every parameter, with this decay, in "average/NAME"
   std::optional<LossScaling> loss_scaling{};
+  Recompute recompute = Recompute::Norms;
 };
 
 // The names that a training graph adds: its arguments, states and captures.
@@ -91,6 +99,14 @@ inline constexpr const char* kGradientPrefix = "gradient/";
 inline constexpr const char* kOptimizerPrefix = "optimizer/";
 inline constexpr const char* kAveragePrefix = "average/";
 inline constexpr const char* kAccumulatedPrefix = "accumulated/";
+
+// The graph of a model's file (load_graph) for training: its constants of floats that have names become parameters,
+// but for the running statistics of batch norms. The shapes of its inputs stay as they are.
+Graph with_parameters(const Graph& graph);
+// The graph with an input "target" and the output "loss" of its output `of` (by default the first) against it:
+// "cross_entropy", "dice" (their sum: "dice_cross_entropy") and "focal" take classes, i32 [N,spatial…] for scores
+// [N,C,spatial…]; "bce", "mse", "l1" and "huber" take floats in the shape of the output.
+Graph with_loss(const Graph& graph, const std::string& loss, const std::string& of = {});
 
 // The parameters that would be trained, in the order of the graph.
 std::vector<std::string> trainable(const Graph& graph, const TrainingOptions& options);

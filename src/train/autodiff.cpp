@@ -14,8 +14,9 @@ bool has_gradient(const OpDef& def) { return def.gradient || (def.elementwise &&
 // Walks the nodes backwards and collects the gradient of every value.
 class Autodiff {
  public:
-  Autodiff(Graph& graph, const std::vector<ValueId>& of)
+  Autodiff(Graph& graph, const std::vector<ValueId>& of, Recompute recompute)
       : graph_(graph),
+        recompute_(recompute),
         depends_(graph.value_count(), false),
         gradients_(graph.value_count()),
         makers_(producers(graph)),
@@ -58,16 +59,24 @@ class Autodiff {
     return asked && wanted;
   }
 
-  // An operand of a node, made again where that is cheaper than to keep it.
+  // What stands for a value on the way back: itself, or, where it is not to be kept, the same made again. What does
+  // not depend on parameters is not made again, since it is there before the first layer.
   ValueId again(ValueId id) {
-    if (makers_.at(id) < 0) return id;
-    const Node& maker = graph_.nodes()[static_cast<size_t>(makers_[id])];
-    if (!op(maker.op).recomputed || id != maker.outputs.front()) return id;
-    if (recomputed_[id] == kNoValue) recomputed_[id] = graph_.add_node(Node(maker)).front();
-    return recomputed_[id];
+    if (id == kNoValue || makers_.at(id) < 0 || !depends_[id]) return id;
+    Node maker = graph_.nodes()[static_cast<size_t>(makers_[id])];
+    const OpDef& def = op(maker.op);
+    const bool cheap = (recompute_ != Recompute::None && def.recomputed) ||
+                       (recompute_ == Recompute::Cheap && def.elementwise != nullptr);
+    if (!cheap || id != maker.outputs.front()) return id;
+    if (recomputed_[id] != kNoValue) return recomputed_[id];
+    if (recompute_ == Recompute::Cheap)
+      for (ValueId& input : maker.inputs) input = again(input);
+    return recomputed_[id] = graph_.add_node(std::move(maker)).front();
   }
 
   Value value(ValueId id) { return id == kNoValue ? Value{} : Value(graph_, id); }
+  // The same for gradients of whole ops, which keep the results of norms.
+  Value kept(ValueId id) { return value(recompute_ == Recompute::Cheap ? again(id) : id); }
 
   void back(const Node& node) {
     std::vector<bool> wanted;
@@ -80,7 +89,7 @@ class Autodiff {
     if (!def.gradient)
       fail(ErrorCode::Unsupported, node.label.empty() ? node.op : node.label, "the op ", node.op, " has no gradient");
     Backward step{node, {}, {}, {}, wanted};
-    for (ValueId id : node.inputs) step.inputs.push_back(value(id));
+    for (ValueId id : node.inputs) step.inputs.push_back(kept(id));
     for (ValueId id : node.outputs) {
       step.outputs.push_back(value(id));
       step.gradients.push_back(gradients_[id]);
@@ -99,7 +108,7 @@ class Autodiff {
       fused.label = graph_.label();
       for (size_t k : derivative.operands)
         fused.inputs.push_back(k < node.inputs.size()    ? again(node.inputs[k])
-                               : k == node.inputs.size() ? node.outputs[0]
+                               : k == node.inputs.size() ? kept(node.outputs[0]).id()
                                                          : g.id());
       made = graph_.add_node(std::move(fused));
     }
@@ -114,6 +123,7 @@ class Autodiff {
   }
 
   Graph& graph_;
+  Recompute recompute_;
   std::vector<bool> depends_;
   std::vector<Value> gradients_;
   std::vector<int64_t> makers_;  // nodes of the forward values
@@ -126,8 +136,9 @@ Graph differentiable(const Graph& graph) {
   return take_apart(graph, "differentiable", [](const Graph&, const Node& node) { return !has_gradient(op(node.op)); });
 }
 
-std::vector<ValueId> add_gradients(Graph& graph, const std::vector<Seed>& seeds, const std::vector<ValueId>& of) {
-  Autodiff autodiff(graph, of);
+std::vector<ValueId> add_gradients(Graph& graph, const std::vector<Seed>& seeds, const std::vector<ValueId>& of,
+                                   Recompute recompute) {
+  Autodiff autodiff(graph, of, recompute);
   for (const Seed& seed : seeds) {
     if (graph.type(seed.value).shape != graph.type(seed.gradient).shape)
       fail(ErrorCode::InvalidGraph, "gradient", "a value is ", to_string(graph.type(seed.value).shape),

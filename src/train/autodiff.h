@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "gyrus/train.h"
 
 // Gradients as nodes. Training adds them before the planner; nothing behind it knows of them.
 
@@ -19,6 +20,7 @@ struct Seed {
 // Appends to a graph that is `differentiable` the nodes that give the gradients of Σ seed gradient · seed value in each
 // of `of`; kNoValue where it does not depend on one. Throws Unsupported, naming the node, where an op on the way has
 // none.
-std::vector<ValueId> add_gradients(Graph& graph, const std::vector<Seed>& seeds, const std::vector<ValueId>& of);
+std::vector<ValueId> add_gradients(Graph& graph, const std::vector<Seed>& seeds, const std::vector<ValueId>& of,
+                                   Recompute recompute = Recompute::Norms);
 
 }  // namespace gyrus

@@ -135,7 +135,7 @@ class Builder {
     std::vector<ValueId> of;
     for (const State& state : parameters_) of.push_back(state.value);
     const Value seed = gradient_of_loss(graph_.type(loss).shape);
-    std::vector<ValueId> found = add_gradients(graph_, {{loss, seed.id()}}, of);
+    std::vector<ValueId> found = add_gradients(graph_, {{loss, seed.id()}}, of, options_.recompute);
     graph_.set_label("loss_scale");
     for (ValueId& id : found)
       if (scale_ && id != kNoValue) id = (Value(graph_, id) / scale_).id();

@@ -111,6 +111,23 @@ TEST_F(Commands, PlanShowsGraphStepsAndCost) {
     EXPECT_NE(text.find(part), std::string::npos) << part;
 }
 
+// The bytes behind "peak memory" in the summary.
+double peak_of(const std::string& text) { return std::stod(text.substr(text.find('(') + 1)); }
+
+TEST_F(Commands, PlanShowsWhatTrainingNeeds) {
+  write_model("model");
+  const auto plan = [&](const std::string& recompute) {
+    return run_well({"plan", "model", "--size", "24", "--limits", "default", "--train", "--recompute", recompute, "-q"})
+        .out;
+  };
+  const std::string none = plan("none"), cheap = plan("cheap");
+  for (const char* part : {"a training step", "none ", "norms ", "cheap ", "saved"})
+    EXPECT_NE(none.find(part), std::string::npos) << part;
+  EXPECT_LE(peak_of(cheap), peak_of(none));
+  expect_refused({"plan", "model", "--train", "--loss", "hinge"}, 2, "none of: cross_entropy");
+  expect_refused({"plan", "model", "--recompute", "cheap"}, 2, "--train");
+}
+
 TEST_F(Commands, InfoAndDevices) {
   write_model("model");
   const json info = json::parse(run_well({"info", "model", "--size", "32", "--json"}).out);
