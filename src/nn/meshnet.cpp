@@ -54,15 +54,16 @@ Value meshnet(Value x, const MeshNetOptions& options) {
     x = conv(
         x, weight,
         {.dilation = std::vector<int64_t>(rank - 2, dilation), .pads = std::vector<int64_t>(2 * (rank - 2), dilation)});
-    x = relu(instance_norm(x, graph.parameter(name + ".gamma", filled(c, 1)),
-                           graph.parameter(name + ".beta", filled(c, 0))));
+    const Value gamma = graph.parameter(name + ".gamma", filled(c, 1)),
+                beta = graph.parameter(name + ".beta", filled(c, 0));
+    x = relu(instance_norm(x, gamma, beta));
     if (options.dropout > 0) x = dropout(x, random_key(graph), kDropoutStream + layer, options.dropout);
     ++layer;
   }
   graph.set_label("output");
-  const Tensor last = starting(kernel(options.classes, x.shape()[1], 1), options.seed, layer);
-  x = conv(x, graph.parameter("output.weight", last),
-           {.bias = graph.parameter("output.bias", filled(options.classes, 0))});
+  const Shape last = kernel(options.classes, x.shape()[1], 1);
+  const Value weight = graph.parameter("output.weight", starting(last, options.seed, layer));
+  x = conv(x, weight, {.bias = graph.parameter("output.bias", filled(options.classes, 0))});
   graph.set_label(label);
   return x;
 }
