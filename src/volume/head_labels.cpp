@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "core/error.h"
@@ -66,6 +67,29 @@ Volume air(const Volume& dark) {
   return others;
 }
 
+// Joins labels whose means are alike; gives how many there are then. The darkest is 1.
+int64_t join_tissues(Volume& labels, const Volume& brain, const std::vector<float>& values, int64_t tissues) {
+  std::map<uint8_t, std::pair<double, int64_t>> sums;
+  const auto each = [&](auto&& call) {
+    for (int64_t i = 0; i < brain.voxels(); ++i)
+      if (brain.as<uint8_t>()[i]) call(labels.as<uint8_t>()[i], static_cast<size_t>(i));
+  };
+  each([&](uint8_t label, size_t i) {
+    sums[label].first += static_cast<double>(values[i]);
+    ++sums[label].second;
+  });
+  const auto mean = [&](uint8_t label) { return sums[label].first / static_cast<double>(sums[label].second); };
+  std::vector<float> means;
+  each([&](uint8_t label, size_t) { means.push_back(static_cast<float>(mean(label))); });
+  const std::vector<double> bounds = cluster_bounds(means, tissues);
+  std::map<uint8_t, uint8_t> tissue;
+  for (const auto& [label, sum] : sums)
+    tissue[label] =
+        static_cast<uint8_t>(1 + (std::upper_bound(bounds.begin(), bounds.end(), mean(label)) - bounds.begin()));
+  each([&](uint8_t& label, size_t) { label = tissue[label]; });
+  return tissues;
+}
+
 }  // namespace
 
 HeadLabels head_labels(const Volume& scan, const Volume& segmentation, const HeadLabelOptions& options) {
@@ -75,8 +99,9 @@ HeadLabels head_labels(const Volume& scan, const Volume& segmentation, const Hea
   for (int64_t i = 0; i < segmentation.voxels(); ++i) present.insert(static_cast<int64_t>(value_at(segmentation, i)));
   present.erase(0);
   if (present.empty()) fail(ErrorCode::InvalidInput, segmentation.name, "holds no labels");
-  const int64_t fluid = *present.rbegin() + 1, bone = fluid + 1, first = bone + 1;
-  if (*present.begin() < 0 || first + options.clusters - 1 > 255)
+  const int64_t fluid = *present.rbegin() + 1;
+  const int64_t bone = options.tissues > 0 ? options.tissues + 1 : fluid + 1, first = bone + 1;
+  if (*present.begin() < 0 || fluid + options.clusters + 1 > 255)
     fail(ErrorCode::InvalidInput, segmentation.name, "holds labels from ", *present.begin(), " to ", *present.rbegin(),
          "; there is room for 1 to ", 255 - options.clusters - 1);
 
@@ -96,22 +121,26 @@ HeadLabels head_labels(const Volume& scan, const Volume& segmentation, const Hea
   for (int64_t i = 0; i < brain.voxels(); ++i)
     dark.as<uint8_t>()[i] = !brain.as<uint8_t>()[i] && static_cast<double>(values[static_cast<size_t>(i)]) <= bounds[0];
   const Volume around = air(dark);
+  uint8_t* const made_labels = made.labels.as<uint8_t>();
   for (int64_t i = 0; i < brain.voxels(); ++i) {
     const auto label = static_cast<int64_t>(value_at(segmentation, i));
-    int64_t to = 0;
-    if (brain.as<uint8_t>()[i])
-      to = label > 0 ? label : fluid;
-    else if (dark.as<uint8_t>()[i])
-      to = around.as<uint8_t>()[i] ? 0 : bone;
-    else
-      to = first +
-           (std::upper_bound(bounds.begin(), bounds.end(), static_cast<double>(values[static_cast<size_t>(i)])) -
-            bounds.begin()) -
-           1;
-    made.labels.as<uint8_t>()[i] = static_cast<uint8_t>(to);
+    if (brain.as<uint8_t>()[i]) made_labels[i] = static_cast<uint8_t>(label > 0 ? label : fluid);
   }
   made.brain.assign(present.begin(), present.end());
   made.brain.push_back(fluid);
+  if (options.tissues > 0) {
+    made.brain.clear();
+    for (int64_t t = 1; t <= join_tissues(made.labels, brain, values, options.tissues); ++t) made.brain.push_back(t);
+  }
+  for (int64_t i = 0; i < brain.voxels(); ++i) {
+    if (brain.as<uint8_t>()[i]) continue;
+    const double value = static_cast<double>(values[static_cast<size_t>(i)]);
+    const auto cluster = std::upper_bound(bounds.begin(), bounds.end(), value) - bounds.begin();
+    if (!dark.as<uint8_t>()[i])
+      made_labels[i] = static_cast<uint8_t>(first + cluster - 1);
+    else
+      made_labels[i] = static_cast<uint8_t>(around.as<uint8_t>()[i] ? 0 : bone);
+  }
   made.outside = {0, bone};
   for (int64_t c = 0; c < options.clusters; ++c) made.outside.push_back(first + c);
   return made;

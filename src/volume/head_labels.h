@@ -13,6 +13,7 @@ struct HeadLabelOptions {
   double close_mm = 10;  // gaps of the segmentation up to twice this wide belong to the brain: sulci, ventricles
   double grow_mm = 2;    // and so much around it
   int64_t clusters = 5;  // of intensities outside of the brain, beside the air
+  int64_t tissues = 0;   // that the brain's labels are joined to, by their mean intensity; 0: they stay
 };
 
 struct HeadLabels {
@@ -22,7 +23,8 @@ struct HeadLabels {
   std::vector<std::string> notices;  // one line each
 };
 
-// The segmentation's labels stay; what closing and growing adds becomes one new label. Outside, intensities are
+// The segmentation's labels stay, or become tissues 1 … from dark to bright; what closing and growing adds is one more
+// label. Outside, intensities are
 // clustered (k-means): the darkest cluster is 0 where it reaches the border of the volume, else a label of its own, as
 // bone and sinuses are. Throws InvalidInput where the grids differ, there are no labels, or over 255 of them.
 HeadLabels head_labels(const Volume& scan, const Volume& segmentation, const HeadLabelOptions& options = {});
