@@ -450,7 +450,10 @@ TrainConfig parse_config(const std::string& text, const std::string& file, std::
                 config.schedule);
   read_optional(root, config);
   read_result(root, config);
-  root.word("precision", {"f32"});
+  config.halves = root.word("precision", {"f32", "f16"}) == 1;
+  if (config.halves) config.training.loss_scaling.emplace();
+  constexpr Recompute kRecompute[] = {Recompute::Norms, Recompute::Cheap, Recompute::None};
+  config.training.recompute = kRecompute[root.word("recompute", {"norms", "cheap", "none"})];
   for (const char* key : {"optimizer", "schedule"}) root.expect(key);
   root.done();
   for (const SubjectsConfig* subjects : {&config.data.subjects, &config.validation.subjects})

@@ -115,6 +115,7 @@ struct TrainConfig {
   std::string start;  // weights: a file or a model's folder
   AdapterConfig adapters;
   bool keep_best = true;
+  bool halves = false;  // feature maps of training are stored in f16, with loss scaling
   bool write_safetensors = false, write_onnx = false;
 
   int64_t classes() const { return static_cast<int64_t>(labels.size()); }

@@ -105,10 +105,11 @@ Image sample_image(const SamplePicture& sample, const TrainConfig& config) {
   LabelTable table = default_labels(config.classes());
   for (size_t i = 0; i < table.entries.size(); ++i) table.entries[i].name = config.labels[i];
   PictureOptions options;
-  options.title = "truth";
+  options.title = sample.labels ? "truth" : "as the network saw it";
   const Image truth = picture_of_slices(sample.image, sample.truth, table, options);
+  if (!sample.labels) return truth;
   options.title = "network";
-  const Image made = picture_of_slices(sample.image, sample.labels, table, options);
+  const Image made = picture_of_slices(sample.image, *sample.labels, table, options);
   Image both(std::max(truth.width, made.width), truth.height + made.height);
   paste(both, 0, 0, truth);
   paste(both, 0, truth.height, made);
@@ -148,19 +149,21 @@ Image picture_of_curves(const LogCurves& curves, const std::vector<std::string>&
 }
 
 void write_pictures(const std::string& folder, const TrainConfig& config, const LogCurves& curves,
-                    const std::optional<SamplePicture>& sample, int64_t step, double seconds, bool done) {
+                    const TrainPictures& pictures, const TrainMoment& at) {
   const auto in = [&](const char* name) { return (fs::path(folder) / name).string(); };
   write_file(in("curves.png"), encode_png(picture_of_curves(curves, config.labels, config.title)));
-  if (sample) write_file(in("sample.png"), encode_png(sample_image(*sample, config)));
+  if (pictures.sample) write_file(in("sample.png"), encode_small_png(sample_image(*pictures.sample, config)));
+  if (pictures.input) write_file(in("input.png"), encode_small_png(sample_image(*pictures.input, config)));
   Json log = {{"title", config.title},
-              {"step", step},
+              {"step", at.step},
               {"steps", config.steps},
-              {"seconds", seconds},
-              {"done", done},
+              {"seconds", at.seconds},
+              {"done", at.done},
               {"loss", points_json(curves.loss)},
               {"rate", points_json(curves.rate)},
               {"dice", points_json(curves.dice)},
-              {"sample", sample.has_value()}};
+              {"sample", pictures.sample.has_value()},
+              {"input", pictures.input.has_value()}};
   log["labels"] = Json::array();
   for (size_t i = 0; i < curves.dice_of_labels.size(); ++i)
     log["labels"].push_back({{"name", config.labels[i]}, {"dice", points_json(curves.dice_of_labels[i])}});

@@ -58,6 +58,8 @@ Graph step_graph(const TrainConfig& config, const TrainNetwork& network, const L
     image = made.image;
     target = config.augment.synthesize ? classes_of(made.labels, labels) : made.labels;
   }
+  graph.capture(kInputImage, image);
+  graph.capture(kInputClasses, target);
   const Value scores = network.append(graph, image, build);
   graph.set_label("loss");
   Value loss;

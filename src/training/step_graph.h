@@ -6,6 +6,10 @@
 
 namespace gyrus {
 
+// Captures of a step: what the network sees, behind augmentation, f32 [N,1,x,y,z] and classes [N,x,y,z].
+inline constexpr const char* kInputImage = "input/image";
+inline constexpr const char* kInputClasses = "input/classes";
+
 // What a Trainer is given: inputs as make_batch() makes them, augmentation, network, output "loss". For inputs of
 // `extents`, x, y, z.
 Graph step_graph(const TrainConfig& config, const TrainNetwork& network, const LabelMap& labels, const Shape& extents);

@@ -35,6 +35,7 @@ TrainerOptions trainer_options(const TrainConfig& config, const TrainRun& run) {
   options.training = config.training;
   options.schedule = config.schedule;
   options.program.limits = run.limits;
+  if (config.halves) options.program.precision.storage = DType::F16;
   if (config.adapters.rank > 0) {
     options.training.groups = {{std::string(kAdapterPrefix) + "*"}, {"*"}};
     options.training.groups[1].frozen = true;
@@ -201,7 +202,12 @@ class Training {
   void step() {
     const double rate = trainer_->rate();
     try {
-      loss_ = trainer_->step(batch()).loss;
+      RunOptions options;
+      const bool look = is_due();
+      if (look) options.captures = {kInputImage, kInputClasses};
+      const StepResult result = trainer_->step(batch(), options);
+      loss_ = result.loss;
+      if (look) input_ = sample_of(result.outputs.at(kInputImage), result.outputs.at(kInputClasses));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::NonFinite) throw;
       save();
@@ -236,13 +242,17 @@ class Training {
     shown_ = {};
   }
 
-  // Curves and page, at most every few seconds.
-  void show() {
+  // Curves and page are drawn at most every few seconds.
+  bool is_due() const {
     constexpr double kSeconds = 5;
+    return !shown_ || since(*shown_) >= kSeconds;
+  }
+
+  void show() {
     const bool last = state_.step == config_.steps || stopped_;
-    if (!last && shown_ && since(*shown_) < kSeconds) return;
+    if (!last && !is_due()) return;
     shown_ = Clock::now();
-    write_pictures(out_, config_, log_->curves(), sample_, state_.step, spent_ + since(begin_), last);
+    write_pictures(out_, config_, log_->curves(), {sample_, input_}, {state_.step, spent_ + since(begin_), last});
   }
 
   TrainResult finish() {
@@ -277,7 +287,7 @@ class Training {
   LoopState state_;
   double loss_ = 0;
   std::optional<Validation> last_, best_;
-  std::optional<SamplePicture> sample_;
+  std::optional<SamplePicture> sample_, input_;  // of the validation; of a step
   bool stopped_ = false;
   int64_t first_ = 0, saved_ = 0;  // steps: where this run began, of the last checkpoint
   double spent_ = 0;               // seconds before this run
@@ -322,12 +332,14 @@ TrainOutline outline(const TrainConfig& config, const Target& target) {
   out.extents = prepared.extents;
   out.class_voxels = prepared.data.training->class_voxels();
   out.parameters = prepared.network->parameters();
-  const TrainingOptions options = trainer_options(config, {}).training;
+  const TrainerOptions trainer = trainer_options(config, {});
+  const TrainingOptions& options = trainer.training;
   const std::vector<std::string> names = trainable(prepared.graph, options);
   for (const State& state : prepared.graph.states())
     if (std::find(names.begin(), names.end(), state.name) != names.end())
       out.trained += element_count(prepared.graph.type(state.value).shape);
-  const ProgramPlan planned = plan_program(training_graph(prepared.graph, options), target, {}, {});
+  const ProgramPlan planned =
+      plan_program(training_graph(prepared.graph, options), target, trainer.program.precision, {});
   out.peak_bytes = planned.plan->peak_bytes();
   for (const PlanBuffer& buffer : planned.plan->buffers)
     if (buffer.kind == BufferKind::State) out.state_bytes += buffer.size;

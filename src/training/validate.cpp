@@ -38,6 +38,19 @@ Tensor bytes_tensor(const std::vector<uint8_t>& values, const Shape& extents) {
 
 }  // namespace
 
+SamplePicture sample_of(const Tensor& image, const Tensor& classes) {
+  Subject subject;
+  subject.extents = {classes.shape[1], classes.shape[2], classes.shape[3]};
+  // Axes as conformed scans have them: L, I, A.
+  subject.affine.rows = {{{-1, 0, 0, 0}, {0, 0, 1, 0}, {0, -1, 0, 0}}};
+  Tensor first(DType::F32, subject.extents), labels(DType::U8, subject.extents);
+  for (int64_t i = 0; i < first.size(); ++i) {
+    set(first, i, get(image, i));
+    set(labels, i, get(classes, i));
+  }
+  return {volume_of(std::move(first), subject), volume_of(std::move(labels), subject), {}};
+}
+
 Validator::Validator(const Device& device, const TrainNetwork& network, const Memory& memory,
                      const ProgramOptions& options, const std::function<std::string(const std::string&)>& called)
     : multiple_(network.multiple()),

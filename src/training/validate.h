@@ -13,8 +13,11 @@ namespace gyrus {
 
 // A volume with what the network made of it.
 struct SamplePicture {
-  Volume image, truth, labels;
+  Volume image, truth;
+  std::optional<Volume> labels;
 };
+// The first sample of a step, image [N,1,x,y,z] and classes [N,x,y,z]; the network's labels are not known.
+SamplePicture sample_of(const Tensor& image, const Tensor& classes);
 
 // Runs the network on whole volumes, with the weights that a Memory holds.
 class Validator {

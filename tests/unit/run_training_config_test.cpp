@@ -89,7 +89,7 @@ TEST(TrainConfig, RefusesInOneLineThatNamesTheKey) {
       {"validation", "{\"every\": 5}", "validation: has no subjects"},
       {"stop", "{\"patience\": 3}", "stop: looks at the Dice of a validation"},
       {"adapters", "{\"rank\": 2}", "adapters: are trained beside given weights"},
-      {"precision", "\"f8\"", "precision: \"f8\" is not known; there are: f32"},
+      {"precision", "\"f8\"", "precision: \"f8\" is not known; there are: f32, f16"},
   };
   for (const auto& c : cases) EXPECT_THAT(refusal(c.key, c.value), HasSubstr(std::string("[c.json] ") + c.part));
   EXPECT_THAT(refusal([] { parse_config("{\"steps\": 1, \"steps\": 2}", "c.json"); }),
