@@ -133,6 +133,8 @@ DataConfig read_data(ConfigObject object, int64_t classes) {
   } else if (object.has("patch")) {
     object.at("patch");
   }
+  data.margin = object.integer("margin", 0, 0, 256);
+  if (data.margin > 0 && data.patch.empty()) object.bad("margin", "lies around a patch, and there is none");
   data.samples = object.integer("samples", 1, 1, 1'000'000);
   data.foreground = object.number("foreground", 0, 0, 1);
   object.done();

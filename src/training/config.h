@@ -55,8 +55,9 @@ struct DataConfig {
   NormalizeOptions normalize{NormalizeKind::Quantile, 0.02, 0.98};
   bool conform = false;
   std::vector<int64_t> patch;  // x, y, z; empty: whole volumes
-  int64_t samples = 1;         // of each volume in an epoch
-  double foreground = 0;       // part of the patches whose middle has a label
+  int64_t margin = 0;     // voxels around a patch, which augmentation may move into it; the network sees none of them
+  int64_t samples = 1;    // of each volume in an epoch
+  double foreground = 0;  // part of the patches whose middle has a label
 };
 
 struct LossTerm {

@@ -38,10 +38,23 @@ Value classes_of(Value places, const LabelMap& labels) {
   return gather(places.graph().constant(std::move(table)), places, 0);
 }
 
+// Without `margin` voxels on either side of the last three axes.
+Value inner(Value x, int64_t margin) {
+  const Shape shape = x.shape();
+  std::vector<int64_t> starts(shape.size(), 0), ends(shape.begin(), shape.end());
+  for (size_t a = shape.size() - 3; a < shape.size(); ++a) {
+    starts[a] = margin;
+    ends[a] -= margin;
+  }
+  return margin > 0 ? slice(x, starts, ends) : x;
+}
+
 }  // namespace
 
-Graph step_graph(const TrainConfig& config, const TrainNetwork& network, const LabelMap& labels, const Shape& extents) {
+Graph step_graph(const TrainConfig& config, const TrainNetwork& network, const LabelMap& labels,
+                 const Shape& inner_extents) {
   Graph graph;
+  const Shape extents = with_margin(config, inner_extents);
   const Shape spatial = {config.batch, extents[0], extents[1], extents[2]};
   Value image;
   if (!config.augment.synthesize)
@@ -58,6 +71,8 @@ Graph step_graph(const TrainConfig& config, const TrainNetwork& network, const L
     image = made.image;
     target = config.augment.synthesize ? classes_of(made.labels, labels) : made.labels;
   }
+  image = inner(image, config.data.margin);
+  target = inner(target, config.data.margin);
   graph.capture(kInputImage, image);
   graph.capture(kInputClasses, target);
   const Value scores = network.append(graph, image, build);

@@ -257,6 +257,11 @@ Shape input_extents(const TrainConfig& config, const Subjects& subjects) {
   return subjects.extents(0);
 }
 
+Shape with_margin(const TrainConfig& config, Shape extents) {
+  for (int64_t& extent : extents) extent += 2 * config.data.margin;
+  return extents;
+}
+
 namespace {
 
 constexpr uint64_t kOrderSeed = 0x6f72646572, kPlaceSeed = 0x706c616365;

@@ -75,6 +75,8 @@ DataSets load_data(const TrainConfig& config);
 // The extents of a training input, x, y, z: the patch, or those of all volumes. Throws InvalidInput where whole volumes
 // differ, or are no multiples of what the network wants.
 Shape input_extents(const TrainConfig& config, const Subjects& subjects);
+// The same with the margin: what a step is given.
+Shape with_margin(const TrainConfig& config, Shape extents);
 
 // Whether steps draw random numbers on the device.
 bool is_random(const TrainConfig& config);

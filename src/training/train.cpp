@@ -177,7 +177,7 @@ class Training {
 
   std::map<std::string, Tensor> batch() {
     const auto make = [this](int64_t step) {
-      return make_batch(config_, *prepared_.data.training, prepared_.extents, step);
+      return make_batch(config_, *prepared_.data.training, with_margin(config_, prepared_.extents), step);
     };
     std::map<std::string, Tensor> inputs = next_.valid() ? next_.get() : make(state_.step);
     if (state_.step + 1 < config_.steps) next_ = std::async(std::launch::async, make, state_.step + 1);
