@@ -7,6 +7,7 @@
 #include "core/tensor.h"
 #include "graph/op.h"
 #include "gyrus/losses.h"
+#include "gyrus/random.h"
 #include "ops/elementwise.h"
 
 namespace gyrus {
@@ -216,6 +217,31 @@ void add_layers(std::map<std::string, Build>& map) {
   one("rope", [](const Call& c) { return rope(c[0], rope_options(c)); });
 }
 
+// Random numbers of the graph's key. Unless a stream is given, it is one that no other node has.
+int64_t stream_of(const Call& c) { return c.integer("stream", static_cast<int64_t>(c[0].graph().nodes().size())); }
+
+void add_random(std::map<std::string, Build>& map) {
+  const auto one = [&](const char* name, Value (*make)(const Call&)) {
+    map[name] = [make](const Call& c) { return Values{make(c)}; };
+  };
+  one("dropout", [](const Call& c) {
+    const int64_t stream = stream_of(c);
+    return dropout(c[0], random_key(c[0].graph()), stream, c.number("p", 0.5));
+  });
+  one("dropout_channels", [](const Call& c) {
+    const int64_t stream = stream_of(c);
+    return dropout_channels(c[0], random_key(c[0].graph()), stream, c.number("p", 0.5));
+  });
+  one("uniform_like", [](const Call& c) {
+    const int64_t stream = stream_of(c);
+    return random_uniform(random_key(c[0].graph()), stream, c[0]);
+  });
+  one("normal_like", [](const Call& c) {
+    const int64_t stream = stream_of(c);
+    return random_normal(random_key(c[0].graph()), stream, c[0]);
+  });
+}
+
 void add_movement(std::map<std::string, Build>& map) {
   const auto one = [&](const char* name, Value (*make)(const Call&)) {
     map[name] = [make](const Call& c) { return Values{make(c)}; };
@@ -261,6 +287,7 @@ const std::map<std::string, Build>& builds() {
   static const std::map<std::string, Build> all = [] {
     std::map<std::string, Build> map;
     add_layers(map);
+    add_random(map);
     add_movement(map);
     add_losses(map);
     return map;

@@ -51,12 +51,36 @@ test("training goes on from a checkpoint as if nothing had happened", async () =
   assert.deepEqual(await second.save(), saved);
   assert.deepEqual(Object.keys(readSafetensors(saved)), ["b", "optimizer/exp_avg/b", "optimizer/exp_avg/w",
     "optimizer/exp_avg_sq/b", "optimizer/exp_avg_sq/w", "trainer/counts", "w"]);
-  assert.deepEqual(numbers(readSafetensors(saved)["trainer/counts"]), [9, 0]);
+  assert.deepEqual(numbers(readSafetensors(saved)["trainer/counts"]), [9, 0, 9, 0]);
   await assert.rejects(second.load(await first.memory.save()), isError("invalid-input", /was not saved by a trainer/));
   const { b: _, ...less } = readSafetensors(saved);
   await assert.rejects(second.load(writeSafetensors(less)), isError("invalid-input", /\[checkpoint\] has no b/));
   first.destroy();
   second.destroy();
+});
+
+test("dropout draws by seed and step, and not where the network only runs", async () => {
+  const g = new GraphBuilder();
+  const x = g.capture("dropped", g.op("dropout", [g.input("x", "f32", [4, 64])], { p: 0.5 }));
+  g.output("y", x);
+  g.output("loss", g.op("mse", [g.op("linear", [x, g.ones("w", [1, 64])]), g.input("target", "f32", [4, 1])]));
+  const inputs = { x: floats([4, 64], Array<number>(256).fill(1)), target: floats([4, 1], [0, 0, 0, 0]) };
+  const drawn = async (seed: number) => {
+    const trainer = await create(g.graph, { seed });
+    const masks = [0, 1].map(() => trainer.step(inputs, { captures: ["dropped"] }));
+    const found = (await Promise.all(masks)).map(({ outputs }) => numbers(outputs.dropped));
+    const saved = await trainer.save();
+    const { outputs } = await trainer.run({ x: inputs.x });
+    assert.deepEqual(numbers(outputs.y), numbers(inputs.x));
+    trainer.destroy();
+    return { found, saved };
+  };
+  const [one, again, other] = [await drawn(3), await drawn(3), await drawn(4)];
+  assert.deepEqual(one, again);
+  assert.notDeepEqual(one.found[0], one.found[1]);
+  assert.notDeepEqual(one.found[0], other.found[0]);
+  assert.deepEqual(new Set(one.found[0]), new Set([0, 2]));
+  assert.deepEqual(numbers(readSafetensors(one.saved)["trainer/counts"]), [2, 0, 2, 3]);
 });
 
 test("steps that are asked for at once take turns", async () => {

@@ -53,6 +53,7 @@ export class TrainingCompiler {
 export class Trainee {
   readonly names: string[]; // of the parameters that are trained
   readonly shapes: Record<string, number[]>; // of the inputs, as the network was given
+  readonly arguments: string[];
   #wasm: Wasm;
   #handle: number;
 
@@ -63,9 +64,10 @@ export class Trainee {
     try {
       if ("files" in network) this.#open(network, JSON.stringify(options));
       else this.#build(network, JSON.stringify(options));
-      const { names, shapes } = JSON.parse(wasm.text()) as { names: string[]; shapes: Record<string, number[]> };
-      this.names = names;
-      this.shapes = shapes;
+      const about = JSON.parse(wasm.text()) as Pick<Trainee, "names" | "shapes" | "arguments">;
+      this.names = about.names;
+      this.shapes = about.shapes;
+      this.arguments = about.arguments;
     } catch (error) {
       this.close();
       throw error;

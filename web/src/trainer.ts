@@ -68,6 +68,8 @@ export interface TrainerOptions extends PlanningOptions {
   accumulate?: number;
   /** An exponential average of every parameter, with this decay, in the state "average/NAME". */
   average?: number;
+  /** Of the random numbers of a network with dropout; 0 unless given. */
+  seed?: number;
   /** Where states live; a memory of the trainer's own unless given. */
   memory?: Memory;
   /** The compiler, which several trainers may share, or where its module lies; see TrainingCompiler.load. */
@@ -85,7 +87,8 @@ export interface StepResult extends ProgramResult {
 
 type Tensors = Record<string, HostTensor | DeviceTensor>;
 
-const counts = "trainer/counts"; // of a saved file: updates, collected steps
+const counts = "trainer/counts"; // of a saved file: updates, steps that only collected since, all steps, seed
+const countsKept = 4;
 const ownStates = ["optimizer/", "accumulated/"];
 
 function invalid(subject: string, message: string): GyrusError {
@@ -118,8 +121,10 @@ export class Trainer {
   #schedule: Schedule;
   #weights = new Weights();
   #plans: Record<StepKind, ShapedPlans>;
+  #seed: number;
   #updates = 0;
   #collected = 0;
+  #steps = 0;
   #last: Promise<unknown> = Promise.resolve();
   #destroyed = false;
 
@@ -129,6 +134,7 @@ export class Trainer {
     this.#trainee = trainee;
     this.#options = options;
     this.#schedule = options.schedule ?? {};
+    this.#seed = options.seed ?? 0;
     const place = { device, memory: this.memory, weights: this.#weights, limits };
     const plans = (kind: StepKind, checkFinite: boolean) => new ShapedPlans("trainer", place,
       (request) => trainee.plan(kind, request), false, { ...options, checkFinite });
@@ -162,6 +168,11 @@ export class Trainer {
   /** Made so far. */
   get updates(): number {
     return this.#updates;
+  }
+
+  /** So far, with those that only collected; the next one draws with it. */
+  get steps(): number {
+    return this.#steps;
   }
 
   /** Of the next update. */
@@ -229,7 +240,7 @@ export class Trainer {
     return this.#inTurn(async () => {
       await this.#prepare();
       await this.memory.reset(this.memory.names.filter((name) => ownStates.some((prefix) => name.startsWith(prefix))));
-      this.#updates = this.#collected = 0;
+      this.#updates = this.#collected = this.#steps = 0;
     });
   }
 
@@ -242,8 +253,8 @@ export class Trainer {
       await this.#prepare();
       const all: Record<string, TensorValue> = {};
       for (const name of this.memory.names) all[name] = await this.memory.read(name);
-      const data = new Uint8Array(new Int32Array([this.#updates, this.#collected]).buffer);
-      all[counts] = { dtype: "i32", shape: [2], data };
+      const data = new Uint8Array(new Int32Array([this.#updates, this.#collected, this.#steps, this.#seed]).buffer);
+      all[counts] = { dtype: "i32", shape: [countsKept], data };
       return writeSafetensors(all);
     });
   }
@@ -252,12 +263,13 @@ export class Trainer {
     return this.#inTurn(async () => {
       await this.#prepare();
       const { [counts]: counted, ...states } = readSafetensors(file);
-      if (counted?.dtype !== "i32" || counted.shape.length !== 1 || counted.shape[0] !== 2)
+      if (counted?.dtype !== "i32" || counted.shape.length !== 1 || counted.shape[0] !== countsKept)
         throw invalid("checkpoint", `has no '${counts}': it was not saved by a trainer`);
       const missing = this.memory.names.filter((name) => !Object.hasOwn(states, name));
       if (missing.length > 0) throw invalid("checkpoint", `has no ${listed(missing)}`);
       await this.memory.write(states);
-      [this.#updates, this.#collected] = new Int32Array(counted.data.buffer) as unknown as [number, number];
+      const [updates, collected, steps, seed] = new Int32Array(counted.data.buffer);
+      [this.#updates, this.#collected, this.#steps, this.#seed] = [updates!, collected!, steps!, seed!];
     });
   }
 
@@ -287,24 +299,30 @@ export class Trainer {
   async #step(inputs: Tensors, options: StepOptions): Promise<StepResult> {
     const { loss: name = "loss", accumulate = 1 } = this.#options;
     const updated = this.#collected + 1 >= accumulate;
+    const drawn = { ...options.arguments, ...this.#randomKey() };
     const more: Record<string, number> = updated ? { learning_rate: this.rate, step: this.#updates + 1 } : {};
-    const given = { ...options, outputs: [...new Set([...(options.outputs ?? []), name])],
-      arguments: { ...options.arguments, ...more } };
+    const given = { ...options, outputs: [...new Set([...(options.outputs ?? []), name])], arguments: { ...drawn, ...more } };
     const result = await this.#plans[updated ? "update" : "collect"].run(inputs, given);
     const { data } = result.outputs[name]!;
     const loss = new DataView(data.buffer, data.byteOffset).getFloat32(0, true);
-    if (!Number.isFinite(loss)) throw await this.#refusal(inputs, options, loss);
+    if (!Number.isFinite(loss)) throw await this.#refusal(inputs, drawn, loss);
     this.#collected = updated ? 0 : this.#collected + 1;
     if (updated) ++this.#updates;
+    ++this.#steps;
     return { ...result, loss, updated };
   }
 
+  // Of a network that draws random numbers.
+  #randomKey(): Record<string, number> {
+    const key = { random_seed: this.#seed, random_step: this.#steps };
+    return Object.fromEntries(Object.entries(key).filter(([name]) => this.#trainee.arguments.includes(name)));
+  }
+
   // Nothing was updated. The step again, with every value tested, says where it went wrong.
-  async #refusal(inputs: Tensors, options: StepOptions, loss: number): Promise<GyrusError> {
+  async #refusal(inputs: Tensors, args: Record<string, number>, loss: number): Promise<GyrusError> {
     let where = "every node is finite when it is run again";
     try {
-      const again = options.arguments ? { arguments: options.arguments } : {};
-      await this.#plans.forward.run(inputs, again);
+      await this.#plans.forward.run(inputs, { arguments: args });
     } catch (error) {
       where = (error as Error).message;
     }
@@ -316,6 +334,6 @@ export class Trainer {
 // Without what concerns plans and devices; JSON has no infinity.
 function trainingOptions(options: TrainerOptions): object {
   const { precision: _precision, limits: _limits, checkFinite: _finite, keepPlans: _keep, submissionMs: _ms,
-    onPlanned: _planned, schedule: _schedule, memory: _memory, compiler: _compiler, wasm: _wasm, normType, ...rest } = options;
+    onPlanned: _planned, schedule: _schedule, seed: _seed, memory: _memory, compiler: _compiler, wasm: _wasm, normType, ...rest } = options;
   return normType === undefined ? rest : { ...rest, normType: normType === Infinity ? "inf" : String(normType) };
 }

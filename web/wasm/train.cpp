@@ -245,7 +245,9 @@ Graph graph_for(const Trainee& trainee, const Shapes& shapes, bool loss) {
 Json about(const Trainee& trainee) {
   Json inputs = Json::object();
   for (const Port& input : trainee.graph.inputs()) inputs[input.name] = trainee.graph.type(input.value).shape;
-  return {{"names", trainable(trainee.graph, trainee.options)}, {"shapes", inputs}};
+  Json arguments = Json::array();
+  for (const Argument& argument : trainee.graph.arguments()) arguments.push_back(argument.name);
+  return {{"names", trainable(trainee.graph, trainee.options)}, {"shapes", inputs}, {"arguments", arguments}};
 }
 
 void finish(Trainee& trainee, const Json& options) {
@@ -276,7 +278,8 @@ GYRUS_EXPORT int gyrus_trainee_tensor(Trainee* trainee, const char* name, const 
   });
 }
 
-// The network as data (import/graph_json.h), and trainer.ts's options. Text: names of parameters, shapes of inputs.
+// The network as data (import/graph_json.h), and trainer.ts's options. Text: names of parameters, shapes of inputs,
+// names of arguments.
 GYRUS_EXPORT int gyrus_trainee_graph(Trainee* trainee, const char* graph, const char* options) {
   return guarded([&] {
     trainee->graph = graph_from_json(Json::parse(graph), trainee->tensors);
