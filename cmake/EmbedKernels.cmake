@@ -1,5 +1,9 @@
-# Writes OUTPUT: a C++ file with every KERNELS/*.wgsl as a raw string in gyrus::embedded_kernels().
+# Writes OUTPUT: a C++ file with every KERNELS/*.wgsl but those named in WITHOUT as a raw string in
+# gyrus::embedded_kernels().
 file(GLOB texts ${KERNELS}/*.wgsl)
+foreach(name ${WITHOUT})
+  list(REMOVE_ITEM texts ${KERNELS}/${name}.wgsl)
+endforeach()
 list(SORT texts)
 set(out "#include \"kernels/kernels.h\"\n\nnamespace gyrus {\n\nconst std::vector<EmbeddedKernel>& embedded_kernels() {\n  static const std::vector<EmbeddedKernel> kernels = {\n")
 foreach(text ${texts})

@@ -41,16 +41,21 @@ function(gyrus_library name)
   endforeach()
 endfunction()
 
-# The kernels library also holds every src/kernels/*.wgsl as a string, made by cmake/EmbedKernels.cmake.
-function(gyrus_kernels)
+# gyrus_embed(OUTPUT names…): a C++ file with every src/kernels/*.wgsl but those named as a string.
+function(gyrus_embed output)
   file(GLOB texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/*.wgsl)
-  set(embedded ${PROJECT_BINARY_DIR}/generated/embedded_kernels.cpp)
   add_custom_command(
-    OUTPUT ${embedded}
-    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${embedded} -DKERNELS=${PROJECT_SOURCE_DIR}/src/kernels
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DKERNELS=${PROJECT_SOURCE_DIR}/src/kernels "-DWITHOUT=${ARGN}"
             -P ${PROJECT_SOURCE_DIR}/cmake/EmbedKernels.cmake
     DEPENDS ${texts} ${PROJECT_SOURCE_DIR}/cmake/EmbedKernels.cmake
     VERBATIM)
+endfunction()
+
+# The kernels library also holds the texts of the kernels, less those in GYRUS_KERNELS_LEFT_OUT.
+function(gyrus_kernels)
+  set(embedded ${PROJECT_BINARY_DIR}/generated/embedded_kernels.cpp)
+  gyrus_embed(${embedded} ${GYRUS_KERNELS_LEFT_OUT})
   gyrus_library(kernels ${ARGN})
   target_sources(gyrus_kernels PRIVATE ${embedded})
 endfunction()

@@ -11,8 +11,8 @@ import * as esbuild from "esbuild";
 const web = dirname(fileURLToPath(import.meta.url));
 const out = join(web, "dist/page");
 const budget = 1.5e6; // bytes, compressed: what a first visit loads before there is a scan
-// What waits: the viewer, the DICOM converter, models, the example.
-const waits = /^(chunks\/niivue|chunks\/dicom|dcm2niix\/|models\/|demo\/)/;
+// What waits: the viewer, the DICOM converter, models, the example; and the page that trains, which stands alone.
+const waits = /^(chunks\/niivue|chunks\/dicom|dcm2niix\/|models\/|demo\/|train\.|gyrus-train\.)/;
 const converter = ["index.jpeg.js", "worker.jpeg.js", "dcm2niix.jpeg.js", "dcm2niix.jpeg.wasm"];
 
 const args = process.argv.slice(2);
@@ -39,13 +39,17 @@ const page = {
   alias: { zarrita: join(web, "page/no-zarr.ts") },
   logOverride: { "import-is-undefined": "silent" },
 };
+const train = { ...common, entryPoints: { train: join(web, "page/train.ts") } };
 const worker = { ...common, entryPoints: { worker: join(web, "src/worker.ts") } };
 
 function copyStatic() {
-  for (const name of ["index.html", "icon.svg", "app.webmanifest"]) cpSync(join(web, "page", name), join(out, name));
-  const css = readFileSync(join(web, "page/style.css"), "utf8");
-  writeFileSync(join(out, "style.css"), esbuild.transformSync(css, { loader: "css", minify: !serve }).code);
-  cpSync(join(web, "dist/wasm/gyrus.wasm"), join(out, "gyrus.wasm"));
+  for (const name of ["index.html", "train.html", "icon.svg", "app.webmanifest"])
+    cpSync(join(web, "page", name), join(out, name));
+  for (const name of ["style.css", "train.css"]) {
+    const css = readFileSync(join(web, "page", name), "utf8");
+    writeFileSync(join(out, name), esbuild.transformSync(css, { loader: "css", minify: !serve }).code);
+  }
+  for (const name of ["gyrus.wasm", "gyrus-train.wasm"]) cpSync(join(web, "dist/wasm", name), join(out, name));
   mkdirSync(join(out, "dcm2niix"), { recursive: true });
   const from = join(web, "node_modules/@niivue/dcm2niix/dist");
   for (const name of converter) cpSync(join(from, name), join(out, "dcm2niix", name));
@@ -58,7 +62,7 @@ function filesBelow(folder) {
 
 // Last, since it names all the others.
 async function buildServiceWorker() {
-  const files = filesBelow(out).filter((name) => !/^(models\/|demo\/index\.json|sw\.js)/.test(name));
+  const files = filesBelow(out).filter((name) => !/^(models\/|demo\/index\.json|sw\.js|train\.|gyrus-train\.)/.test(name));
   const hash = createHash("sha256");
   for (const name of files) hash.update(name).update(readFileSync(join(out, name)));
   await esbuild.build({
@@ -85,11 +89,12 @@ function sizes() {
 }
 
 async function buildAll() {
-  for (const name of ["dist/wasm/gyrus.wasm", "node_modules"])
+  for (const name of ["dist/wasm/gyrus.wasm", "dist/wasm/gyrus-train.wasm", "node_modules"])
     if (!existsSync(join(web, name))) throw new Error(`web/${name} is missing: run 'make web'`);
   if (!serve) rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
   await esbuild.build(page);
+  await esbuild.build(train);
   await esbuild.build(worker);
   copyStatic();
   const { addDemo, addModels } = await import("./build-models.mjs");

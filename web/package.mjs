@@ -70,17 +70,18 @@ async function buildExported() {
   cpSync(join(web, "example"), join(dist, "example"), { recursive: true });
 }
 
-// The module lies beside the scripts that load it, named by `new URL("./gyrus.wasm", import.meta.url)`, which bundlers
+// The modules lie beside the scripts that load them, named by `new URL("./gyrus.wasm", import.meta.url)`, which bundlers
 // understand.
 async function buildPackage() {
-  const module = join(dist, "wasm/gyrus.wasm");
-  if (!existsSync(module)) throw new Error("web/dist/wasm/gyrus.wasm is missing: run 'make web'");
+  const modules = ["gyrus.wasm", "gyrus-train.wasm"];
+  for (const name of modules)
+    if (!existsSync(join(dist, "wasm", name))) throw new Error(`web/dist/wasm/${name} is missing: run 'make web'`);
   const out = join(dist, "package");
   rmSync(out, { recursive: true, force: true });
   const entryPoints = { index: join(web, "src/index.ts"), executor: join(web, "src/executor-entry.ts") };
   await build({ ...common, entryPoints, outdir: out, splitting: true });
   await build({ ...common, entryPoints: { worker: join(web, "src/worker.ts") }, outdir: out });
-  cpSync(module, join(out, "gyrus.wasm"));
+  for (const name of modules) cpSync(join(dist, "wasm", name), join(out, name));
   emitTypes(["index"], join(out, "types"));
   writeFileSync(join(out, "types/worker.d.ts"), "export {};\n");
   // What a package must hold at its root; `git` does not.

@@ -1,6 +1,7 @@
 #include "outline.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "engine/known_models.h"
 

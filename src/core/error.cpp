@@ -1,6 +1,33 @@
 #include "core/error.h"
 
+#include <cstdio>
+
 namespace gyrus {
+
+void TextPart::append_to(std::string& out) const {
+  switch (kind_) {
+    case Kind::Text: out += text_; break;
+    case Kind::Letter: out += static_cast<char>(integer_); break;
+    case Kind::Signed: out += std::to_string(integer_); break;
+    case Kind::Unsigned: out += std::to_string(static_cast<uint64_t>(integer_)); break;
+    case Kind::Real: {
+      char text[32];
+      std::snprintf(text, sizeof text, "%g", real_);
+      out += text;
+    }
+  }
+}
+
+std::string text_of_parts(std::initializer_list<TextPart> pieces) {
+  std::string text;
+  for (const TextPart& piece : pieces) piece.append_to(text);
+  return text;
+}
+
+void fail_with(ErrorCode code, const std::vector<Hint>& hints, const std::string& subject,
+               std::initializer_list<TextPart> message) {
+  throw Error(code, "[" + subject + "] " + text_of_parts(message), hints);
+}
 
 const char* to_string(ErrorCode code) {
   switch (code) {

@@ -1,6 +1,6 @@
 #include "engine/manifest.h"
 
-#include <sstream>
+#include <algorithm>
 
 #include "core/error.h"
 #include "engine/known_models.h"
@@ -33,9 +33,12 @@ LabelTable colormap_of(const Model& model, const SideFiles& files) {
 
 LabelTable named_labels(const std::string& names, int64_t classes) {
   LabelTable table = default_labels(classes);
-  std::istringstream in(names);
   size_t i = 0;
-  for (std::string name; std::getline(in, name, ',') && i < table.entries.size(); ++i) table.entries[i].name = name;
+  for (size_t at = 0; at < names.size() && i < table.entries.size(); ++i) {
+    const size_t comma = std::min(names.find(',', at), names.size());
+    table.entries[i].name = names.substr(at, comma - at);
+    at = comma + 1;
+  }
   return table;
 }
 

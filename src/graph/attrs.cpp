@@ -1,5 +1,7 @@
 #include "gyrus/attrs.h"
 
+#include <cstdio>
+
 #include "core/error.h"
 #include "core/tensor.h"
 
@@ -12,18 +14,26 @@ const T& expect(const Attr& value, const std::string& name, const char* what) {
   fail(ErrorCode::InvalidGraph, "attribute", "'", name, "' is not ", what);
 }
 
+std::string text_of(int64_t value) { return std::to_string(value); }
+std::string text_of(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+
 struct Printer {
-  std::ostringstream& out;
-  void operator()(int64_t v) const { out << v; }
-  void operator()(double v) const { out << v; }
-  void operator()(const std::string& v) const { out << '"' << v << '"'; }
+  std::string operator()(int64_t v) const { return text_of(v); }
+  std::string operator()(double v) const { return text_of(v); }
+  std::string operator()(const std::string& v) const { return '"' + v + '"'; }
   template <class T>
-  void operator()(const std::vector<T>& v) const {
-    out << '[';
-    for (size_t i = 0; i < v.size(); ++i) out << (i ? "," : "") << v[i];
-    out << ']';
+  std::string operator()(const std::vector<T>& v) const {
+    std::string text = "[";
+    for (size_t i = 0; i < v.size(); ++i) text += (i ? "," : "") + text_of(v[i]);
+    return text + ']';
   }
-  void operator()(const std::shared_ptr<const Tensor>& v) const { out << to_string(v->dtype) << to_string(v->shape); }
+  std::string operator()(const std::shared_ptr<const Tensor>& v) const {
+    return to_string(v->dtype) + to_string(v->shape);
+  }
 };
 
 }  // namespace
@@ -70,15 +80,10 @@ const std::shared_ptr<const Tensor>& Attrs::tensor(const std::string& name) cons
 }
 
 std::string to_string(const Attrs& attrs) {
-  std::ostringstream out;
-  out.precision(9);
-  bool first = true;
-  for (const auto& [name, value] : attrs.all()) {
-    out << (first ? "" : ", ") << name << '=';
-    std::visit(Printer{out}, value);
-    first = false;
-  }
-  return out.str();
+  std::string text;
+  for (const auto& [name, value] : attrs.all())
+    text += (text.empty() ? "" : ", ") + name + '=' + std::visit(Printer{}, value);
+  return text;
 }
 
 }  // namespace gyrus

@@ -51,6 +51,29 @@ struct Backward {
   std::vector<bool> wanted;
 };
 
+// Whether the program trains. The page's module for inference is built without: it then holds nothing that only
+// gradients need, whatever ops say of theirs.
+#ifndef GYRUS_TRAINING
+#define GYRUS_TRAINING 1
+#endif
+inline constexpr bool kTraining = GYRUS_TRAINING;
+
+// A function that only training calls; none in a program that does not train.
+template <class>
+class ForTraining;
+template <class R, class... Args>
+class ForTraining<R(Args...)> {
+ public:
+  constexpr ForTraining() = default;
+  template <class F>
+  constexpr ForTraining(F function) : function_(kTraining ? static_cast<R (*)(Args...)>(function) : nullptr) {}
+  constexpr explicit operator bool() const { return function_ != nullptr; }
+  R operator()(Args... args) const { return function_(args...); }
+
+ private:
+  R (*function_)(Args...) = nullptr;
+};
+
 struct OpDef {
   std::string_view name;
 
@@ -110,7 +133,7 @@ struct OpDef {
 
   // Adds the nodes that give the gradient of every wanted input; a value without a graph where that is zero. Null:
   // that of what the node decomposes into, or, where nothing does, none goes through it (train/autodiff.h).
-  std::vector<Value> (*gradient)(const Backward& back) = nullptr;
+  ForTraining<std::vector<Value>(const Backward& back)> gradient{};
 
   bool recomputed = false;  // backward passes make its first result again rather than keep it
 

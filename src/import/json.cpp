@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
 #include "core/tensor.h"
 
 namespace gyrus {
@@ -189,6 +190,12 @@ std::vector<int64_t> read_shape(const Json& json, const std::string& subject, co
     count *= factor;
   }
   return shape;
+}
+
+DType read_dtype(const std::string& name, const std::string& subject) {
+  for (const DType dtype : {DType::F32, DType::F16, DType::I32, DType::U32, DType::U8, DType::I64, DType::Bool})
+    if (name == to_string(dtype)) return dtype;
+  fail(ErrorCode::InvalidInput, subject, "'", name, "' is no element type");
 }
 
 }  // namespace gyrus

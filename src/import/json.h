@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gyrus/tensor.h"
 #include "import/bytes.h"
 
 namespace gyrus {
@@ -46,5 +47,8 @@ class JsonObject {
 // The extents in a JSON list of non-negative integers; throws InvalidModel where one is not, or their product is
 // beyond 2^48.
 std::vector<int64_t> read_shape(const Json& json, const std::string& subject, const std::string& where);
+
+// The element type of that name; throws InvalidInput where there is none.
+DType read_dtype(const std::string& name, const std::string& subject);
 
 }  // namespace gyrus

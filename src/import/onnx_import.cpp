@@ -126,13 +126,34 @@ class Importer {
     fail(code_, options_.subject, broken ? "the file contradicts itself: " : "not supported: ", text);
   }
 
+  // Of the file's own graph: floats, but for what ops want to know before they run and statistics of norms.
+  std::set<std::string> parameters(const GraphProto& graph) const {
+    std::set<std::string> names;
+    if (!options_.parameters || &graph != &model_.graph) return names;
+    for (const TensorProto& proto : graph.initializers)
+      if (proto.type == Elem::F32 && !proto.dims.empty()) names.insert(proto.name);
+    for (const NodeProto& node : graph.nodes)
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const bool statistics = node.type == "BatchNormalization" && i > 2;
+        if (statistics || node.type == "Resize" || node.type == "Upsample") names.erase(node.inputs[i]);
+      }
+    return names;
+  }
+
+  // Weights keep their names: a training finds them by these.
+  ValueId initial(const GraphProto& graph, const std::string& name, Tensor tensor, bool trained) {
+    const bool weight = &graph == &model_.graph && tensor.dtype == DType::F32 && !tensor.shape.empty();
+    if (!trained) return result_.graph.add_constant(weight ? name : std::string(), std::move(tensor));
+    const TensorType type{tensor.dtype, tensor.shape};
+    return result_.graph.add_state(name, type, std::make_shared<Tensor>(std::move(tensor)));
+  }
+
   void add_initializers(const GraphProto& graph, Scope& scope) {
+    const std::set<std::string> trained = parameters(graph);
     for (const TensorProto& proto : graph.initializers) {
       try {
         Tensor tensor = to_tensor(proto, options_.subject, options_.external);
-        // Weights keep their names: a training finds them by these.
-        const bool weight = &graph == &model_.graph && tensor.dtype == DType::F32 && !tensor.shape.empty();
-        const ValueId id = result_.graph.add_constant(weight ? proto.name : std::string(), std::move(tensor));
+        const ValueId id = initial(graph, proto.name, std::move(tensor), trained.count(proto.name) != 0);
         scope.values[proto.name] = {&result_.graph, id, proto.type};
       } catch (const Error& error) {
         if (error.code() != ErrorCode::Unsupported) throw;

@@ -14,6 +14,7 @@ struct ImportOptions {
   std::map<std::string, Tensor> bound{};  // inputs whose values are part of the graph, as stored_as() says
   std::vector<std::string> captures{};    // values of the file to give as captures
   bool capture_all = false;               // all of them that nodes make
+  bool parameters = false;                // weights are states, to be trained, not constants
   ExternalData external{};
 };
 

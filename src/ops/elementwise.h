@@ -71,7 +71,7 @@ struct Elementwise {
   // In place of `wgsl` where the text depends on the types.
   std::string (*wgsl_of)(const std::string& x, const double* a, WgslType type) = nullptr;
   // The gradient of each operand as steps over operands, result and g, all of one shape. Null: there is none.
-  std::vector<Term> (*derivative)(const Chain& d) = nullptr;
+  ForTraining<std::vector<Term>(const Chain& d)> derivative{};
   // Where operand `k` varies and the other one, if there is one, is the number c: the row as k * scale + shift, or
   // nothing. Null: never.
   std::optional<ScaleShift> (*as_affine)(const double* a, size_t k, double c) = nullptr;

@@ -38,8 +38,9 @@ const std::vector<const OpDef*>& all_ops() {
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,   &kConvWeights, &kNormSums,    &kSample,
+        &kStrided,   &kConvTranspose,
     };
+    if constexpr (kTraining) all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample});
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;
   }();

@@ -56,13 +56,17 @@ const LoweringEntry kLowerings[] = {
     {&kRanks, lower_ranks},
     {&kRows, lower_rows, nullptr, suits_rows},
     {&kPlace, lower_place},
-    {&kSample, lower_sample, nullptr, suits_sample},
     {&kConv, lower_conv, order_conv},
-    {&kConvWeights, lower_conv_weights, nullptr, suits_conv_weights},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},
     {&kNormApply, lower_norm_apply},
+};
+
+// Of ops that only training has: those of gradients and of augmentation.
+[[maybe_unused]] const LoweringEntry kTrainingLowerings[] = {
+    {&kConvWeights, lower_conv_weights, nullptr, suits_conv_weights},
     {&kNormSums, lower_norm_sums},
+    {&kSample, lower_sample, nullptr, suits_sample},
 };
 
 const LoweringEntry* find_lowering(const OpDef& def) {
@@ -70,6 +74,8 @@ const LoweringEntry* find_lowering(const OpDef& def) {
   static const std::unordered_map<const OpDef*, const LoweringEntry*> table = [] {
     std::unordered_map<const OpDef*, const LoweringEntry*> map;
     for (const LoweringEntry& entry : kLowerings) map.emplace(entry.op, &entry);
+    if constexpr (kTraining)
+      for (const LoweringEntry& entry : kTrainingLowerings) map.emplace(entry.op, &entry);
     return map;
   }();
   const auto found = table.find(&def);

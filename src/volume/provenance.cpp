@@ -33,22 +33,25 @@ std::string changed_option(const Provenance& made, const Provenance& wanted) {
 
 }  // namespace
 
+Json provenance_object(const Provenance& p) {
+  return Json{{"gyrus", p.version},
+              {"model", p.model},
+              {"weights_sha256", p.weights},
+              {"options", p.options},
+              {"scan", p.scan},
+              {"scan_bytes", p.scan_bytes},
+              {"scan_sha256", p.scan_sha256},
+              {"device", p.device},
+              {"precision", p.precision},
+              {"date", p.date}};
+}
+
 std::string provenance_json(const Provenance& p) {
-  const Json json{{"gyrus", p.version},
-                  {"model", p.model},
-                  {"weights_sha256", p.weights},
-                  {"options", p.options},
-                  {"scan", p.scan},
-                  {"scan_bytes", p.scan_bytes},
-                  {"scan_sha256", p.scan_sha256},
-                  {"device", p.device},
-                  {"precision", p.precision},
-                  {"date", p.date}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return provenance_object(p).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::optional<Provenance> parse_provenance(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) return std::nullopt;
   try {
     Provenance p;

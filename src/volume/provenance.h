@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -23,7 +24,8 @@ struct Provenance {
   std::string date;               // UTC, ISO 8601
 };
 
-// One line of JSON.
+nlohmann::ordered_json provenance_object(const Provenance& provenance);
+// The same as one line.
 std::string provenance_json(const Provenance& provenance);
 // Nothing where the text is no such JSON.
 std::optional<Provenance> parse_provenance(const std::string& json);

@@ -227,7 +227,7 @@ std::string report_json(const Report& report) {
   for (const double mm : report.spacing) spacing.push_back(rounded(mm, 6));
   Json out{{"scan", report.scan}, {"dims", report.dims}, {"spacing_mm", spacing},
            {"totals", totals},    {"labels", labels},    {"warnings", report.warnings}};
-  if (report.provenance) out["provenance"] = Json::parse(provenance_json(*report.provenance));
+  if (report.provenance) out["provenance"] = provenance_object(*report.provenance);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

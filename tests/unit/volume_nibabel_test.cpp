@@ -1,4 +1,5 @@
 #include <cmath>
+#include <sstream>
 
 #include "unit/volume_support.h"
 

@@ -68,6 +68,16 @@ test("the README's example runs an ONNX model under Node", { skip }, () => {
   assert.match(said, /^in {2}image: float \[1,1,height,width\]\nout slope: f32 \[1,1,8,8\]\n[\d.]+ ms, \d+ bytes/);
 });
 
+test("the README's example trains under Node", { skip }, () => {
+  writeFileSync(join(folder, "train.mjs"), example("train.mjs"));
+  const said = inFolder(process.execPath, "train.mjs");
+  const losses = [...said.matchAll(/^step \d+: ([\d.]+)$/gm)].map(([, loss]) => Number(loss));
+  assert.equal(losses.length, 4);
+  assert.ok(losses[3]! < 0.1 * losses[0]!, said);
+  const found = Number(/sin 1 is about ([\d.]+)/.exec(said)![1]);
+  assert.ok(Math.abs(found - Math.sin(1)) < 0.15, said);
+});
+
 test("the executor alone brings no WebAssembly along", { skip }, () => {
   const script = 'const m = await import("gyrus-web/executor"); console.log(Object.keys(m).sort().join())';
   const names = inFolder(process.execPath, "--input-type=module", "-e", script);
@@ -77,8 +87,8 @@ test("the executor alone brings no WebAssembly along", { skip }, () => {
 
 test("types are found", { skip }, () => {
   writeFileSync(join(folder, "use.ts"), `
-    import { Compiler, PlanExecutor, Program, WorkerSegmenter, createSegmenter, requestDevice } from "gyrus-web";
-    import type { RunResult } from "gyrus-web";
+    import { Compiler, GraphBuilder, PlanExecutor, Program, Trainer, WorkerSegmenter, createSegmenter, requestDevice } from "gyrus-web";
+    import type { RunResult, StepResult, TrainerOptions } from "gyrus-web";
     import { loadPlan } from "gyrus-web/executor";
     export async function run(): Promise<RunResult> {
       const { device } = await requestDevice();
@@ -94,6 +104,10 @@ test("types are found", { skip }, () => {
       const program = await Program.load(file, { precision: "f16", keepPlans: 2 });
       const { outputs } = await program.run({ x: { dtype: "f32", shape: [x.length], data: new Uint8Array(x.buffer) } });
       return outputs.y!.shape;
+    }
+    export async function learn(device: GPUDevice, options: TrainerOptions): Promise<StepResult> {
+      const trainer = await Trainer.create(device, new GraphBuilder().graph, { ...options, schedule: { kind: "cosine" } });
+      return trainer.step({}, { captures: ["gradient/w"] });
     }
     export const wrong: number = "text"; // the one mistake
     export { Compiler, WorkerSegmenter };

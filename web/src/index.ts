@@ -1,4 +1,4 @@
-// The package: the executor, the compiler, and the segmenter that runs both in a worker.
+// The package: the executor, the compiler, the trainer, and the segmenter that runs the first two in a worker.
 
 export * from "./executor-entry.js";
 export { Compiler, CpuNetwork, Model, Network, Volume, type FinishOptions, type ImageTensor } from "./compiler.js";
@@ -6,5 +6,12 @@ export { Program, type Planned, type ProgramOptions, type ProgramResult, type Pr
 export {
   createSegmenter, type CreateOptions, type Labels, type ScanOptions, type ScanSource, type Segmentation, type SegmentFunction,
 } from "./create.js";
+export {
+  GraphBuilder, type Attributes, type GraphNode, type NetworkGraph, type Operand,
+} from "./network-graph.js";
+export { TrainingCompiler, type Loss, type NetworkFiles } from "./trainee.js";
+export {
+  Trainer, type Optimizer, type ParameterGroup, type Schedule, type StepOptions, type StepResult, type TrainerOptions,
+} from "./trainer.js";
 export { WorkerSegmenter } from "./segmenter.js";
 export type { WasmSource } from "./wasm.js";

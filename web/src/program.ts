@@ -1,29 +1,16 @@
 // A network on a device, for inputs of any shapes that it can take: the counterpart of gyrus/program.h.
 
 import { Compiler, type Network } from "./compiler.js";
-import { dispatchFlops, isSoftware, planLimits, requestDevice, type DeviceRequest, type OpenDevice } from "./device.js";
+import type { DeviceRequest, OpenDevice } from "./device.js";
 import { GyrusError } from "./errors.js";
-import { PlanExecutor } from "./executor.js";
-import { checkHostTensor, elements, emptyTensor, narrow, widen } from "./host-tensors.js";
+import { checkHostTensor } from "./host-tensors.js";
 import { Memory } from "./memory.js";
-import { parsePlan } from "./plan.js";
-import { isDeviceTensor, show } from "./tensors.js";
-import type {
-  DeviceTensor, HostPort, HostTensor, Inputs, NamedBytes, NetworkPlan, NetworkPort, PlanLimits, Precision, RunOptions,
-  RunResult,
-} from "./types.js";
+import { opened, ShapedPlans, type Planned, type ProgramResult } from "./shaped-plans.js";
+import type { DeviceTensor, HostTensor, NamedBytes, NetworkPort, PlanLimits, Precision, RunOptions } from "./types.js";
 import type { WasmSource } from "./wasm.js";
 import { Weights } from "./weights.js";
 
-/** What it took to make a program ready for inputs of some shapes. */
-export interface Planned {
-  shapes: Record<string, number[]>;
-  captures: boolean | string[];
-  planMs: number; // from the file to a plan
-  loadMs: number; // from the plan to buffers with weights, and kernels
-  kernels: number;
-  bytes: number; // on the device, without states and without weights that it shares with other plans
-}
+export type { Planned, ProgramResult } from "./shaped-plans.js";
 
 export interface ProgramOptions {
   /** Where it runs; opened with requestDevice unless given. One that is given stays open after destroy(). */
@@ -57,16 +44,6 @@ export interface ProgramOptions {
 /** As for a plan; captures are names of values in the file, all that nodes compute where true. */
 export type ProgramRun = RunOptions;
 
-export interface ProgramResult extends Omit<RunResult, "outputs"> {
-  outputs: Record<string, HostTensor>; // with captures
-}
-
-interface Loaded {
-  about: Planned;
-  ports: Pick<NetworkPlan, "inputs" | "outputs" | "captures">;
-  executor: PlanExecutor | null; // none where no result has an element
-}
-
 /**
  * A network on a device. A plan is made when shapes come for the first time and kept; weights that plans have in common
  * lie on the device once.
@@ -84,19 +61,19 @@ export class Program {
   readonly device: GPUDevice;
   readonly memory: Memory;
   #network: Network;
-  #limits: PlanLimits;
   #options: ProgramOptions;
   #weights = new Weights();
-  #loaded: [string, Loaded][] = []; // the one used last first
+  #shaped: ShapedPlans;
   #last: Promise<unknown> = Promise.resolve();
   #destroyed = false;
 
   private constructor(network: Network, device: GPUDevice, limits: PlanLimits, options: ProgramOptions) {
     this.#network = network;
-    this.#limits = limits;
     this.#options = options;
     this.device = device;
     this.memory = options.memory ?? new Memory(device);
+    const place = { device, memory: this.memory, weights: this.#weights, limits };
+    this.#shaped = new ShapedPlans("program", place, (request) => network.plan(request), true, options);
   }
 
   /**
@@ -114,7 +91,7 @@ export class Program {
         checkHostTensor(name, tensor);
         network.bind(name, tensor);
       }
-      const { device, limits } = await opened(options);
+      const { device, limits } = await opened(options.device, options.request);
       return new Program(network, device, options.limits ?? limits, options);
     } catch (error) {
       network.close();
@@ -134,18 +111,17 @@ export class Program {
 
   /** Plans that are kept, the one used last first. */
   get plans(): Planned[] {
-    return this.#loaded.map(([, { about }]) => about);
+    return this.#shaped.plans;
   }
 
   /** Bytes of its buffers on the device, without states. */
   get allocatedBytes(): number {
-    const sum = (total: number, [, { executor }]: [string, Loaded]) => total + (executor?.allocatedBytes ?? 0);
-    return this.#loaded.reduce(sum, this.#weights.bytes);
+    return this.#shaped.allocatedBytes + this.#weights.bytes;
   }
 
   /** Plans for inputs of these shapes unless that was done already; those that the file fixes may be left out. */
   prepare(shapes: Record<string, number[]> = {}, captures: boolean | string[] = []): Promise<Planned> {
-    return this.#inTurn(async () => (await this.#load(shapes, captures)).about);
+    return this.#inTurn(() => this.#shaped.prepare(shapes, captures));
   }
 
   /**
@@ -153,14 +129,14 @@ export class Program {
    * the device has the device's type.
    */
   run(inputs: Record<string, HostTensor | DeviceTensor>, options: ProgramRun = {}): Promise<ProgramResult> {
-    return this.#inTurn(() => this.#run(inputs, options));
+    return this.#inTurn(() => this.#shaped.run(inputs, options));
   }
 
   /** Frees everything; a device that was given to load() stays open. Twice does no harm. */
   destroy(): void {
     if (this.#destroyed) return;
     this.#destroyed = true;
-    for (const [, { executor }] of this.#loaded.splice(0)) executor?.destroy();
+    this.#shaped.destroy();
     this.#weights.destroy();
     this.#network.close();
     if (!this.#options.memory) this.memory.destroy();
@@ -175,105 +151,4 @@ export class Program {
     this.#last = result.catch(() => {});
     return result;
   }
-
-  async #run(inputs: Record<string, HostTensor | DeviceTensor>, options: ProgramRun): Promise<ProgramResult> {
-    if (options.signal?.aborted) throw new GyrusError("cancelled", "[run] cancelled before the start");
-    const shapes: Record<string, number[]> = {};
-    for (const [name, tensor] of Object.entries(inputs)) {
-      if (!isDeviceTensor(tensor)) checkHostTensor(name, tensor);
-      shapes[name] = tensor.shape;
-    }
-    const { ports, executor } = await this.#load(shapes, options.captures ?? []);
-    const given = hostInputs(ports.inputs, inputs);
-    const results = [...ports.outputs, ...ports.captures];
-    const empty = results.filter(({ shape }) => elements(shape) === 0);
-    const result = executor ? await executor.run(given, without(options, empty)) : nothing;
-    const outputs: Record<string, HostTensor> = {};
-    const asked = askedFor(ports, options);
-    for (const port of results) {
-      const found = result.outputs[port.name];
-      if (found) outputs[port.name] = widen(found, port.dtype);
-      else if (empty.includes(port) && asked.has(port.name)) outputs[port.name] = emptyTensor(port);
-    }
-    return { ...result, outputs };
-  }
-
-  async #load(shapes: Record<string, number[]>, captures: boolean | string[]): Promise<Loaded> {
-    const key = keyOf(shapes, captures);
-    const at = this.#loaded.findIndex(([other]) => other === key);
-    if (at >= 0) {
-      this.#loaded.unshift(...this.#loaded.splice(at, 1));
-      return this.#loaded[0]![1];
-    }
-    const begin = performance.now();
-    const { precision = "f32", checkFinite = false, keepPlans = 8, submissionMs = 50 } = this.#options;
-    const software = isSoftware(this.device.adapterInfo);
-    const { json, weights, ...ports } = this.#network.plan({
-      shapes, captures, precision, checkFinite, software, limits: this.#limits, dispatchFlops: dispatchFlops(software),
-    });
-    const planned = performance.now();
-    while (this.#loaded.length > 0 && this.#loaded.length >= Math.max(keepPlans, 1))
-      this.#loaded.pop()![1].executor?.destroy();
-    const plan = json === "" ? null : parsePlan(json, weights);
-    const settings = { memory: this.memory, weights: this.#weights, checkFinite, submissionMs };
-    const executor = plan && (await PlanExecutor.create(this.device, plan, settings));
-    this.#weights.trim();
-    if (this.#destroyed) {
-      executor?.destroy();
-      throw new GyrusError("cancelled", "[program] was destroyed while it was loaded");
-    }
-    const about: Planned = {
-      shapes, captures, planMs: planned - begin, loadMs: performance.now() - planned, kernels: plan?.kernels.length ?? 0,
-      bytes: executor?.allocatedBytes ?? 0,
-    };
-    this.#loaded.unshift([key, { about, ports, executor }]);
-    this.#options.onPlanned?.(about);
-    return this.#loaded[0]![1];
-  }
-}
-
-const nothing: RunResult =
-  { outputs: {}, kept: {}, uploadedBytes: 0, readBackBytes: 0, gpuMs: null, wallMs: 0, profile: [] };
-
-async function opened({ device, request }: ProgramOptions): Promise<{ device: GPUDevice; limits: PlanLimits }> {
-  if (!device) return requestDevice(request);
-  return "device" in device ? device : { device, limits: planLimits(device.limits) };
-}
-
-function keyOf(shapes: Record<string, number[]>, captures: boolean | string[]): string {
-  const names = Object.keys(shapes).sort();
-  return JSON.stringify([names.map((name) => [name, shapes[name]]), Array.isArray(captures) ? [...captures].sort() : captures]);
-}
-
-// The plan's inputs: without those that have no elements, in the types that devices have.
-function hostInputs(ports: HostPort[], inputs: Record<string, HostTensor | DeviceTensor>): Inputs {
-  const given: Inputs = {};
-  for (const { name, dtype, shape } of ports) {
-    const input = inputs[name];
-    if (!input) throw new GyrusError("invalid-input", `[${name}] this input is missing`);
-    if (elements(shape) === 0) continue;
-    if (isDeviceTensor(input)) given[name] = input;
-    else if (input.dtype !== dtype)
-      throw new GyrusError("invalid-input",
-        `[${name}] the network takes ${show(dtype, shape)}, the input is ${show(input.dtype, input.shape)}`);
-    else given[name] = narrow(name, input);
-  }
-  return given;
-}
-
-function askedFor({ outputs, captures }: Loaded["ports"], options: ProgramRun): Set<string> {
-  const kept = new Set(options.keep);
-  const names = [...(options.outputs ?? outputs.map(({ name }) => name)), ...captures.map(({ name }) => name)];
-  return new Set(names.filter((name) => !kept.has(name)));
-}
-
-// The options for a plan that lacks these results. All of its captures were asked for.
-function without(options: ProgramRun, lacking: HostPort[]): RunOptions {
-  const has = (name: string) => !lacking.some((port) => port.name === name);
-  const { outputs, keep, ...rest } = options;
-  return {
-    ...rest, captures: true,
-    ...(outputs ? { outputs: outputs.filter(has) } : {}),
-    ...(keep ? { keep: keep.filter(has) } : {}),
-  };
 }

@@ -9,13 +9,18 @@
 #include "core/error.h"
 #include "gyrus/limits.h"
 
-// What the entry points of the module share. The ABI is described in gyrus.cpp.
+// What the entry points of the modules share: a C ABI, called by web/src alone.
+//
+// A call that can fail returns 0 (or a null handle) when it did; gyrus_error_code(), gyrus_error_message() and
+// gyrus_error_hints() (names, with commas) then say why. Results that are no handle are left in two places until the
+// next call: gyrus_text(), JSON or other UTF-8, and gyrus_data() with gyrus_size(), bytes. Handles are freed by the
+// close function of their kind. Bytes come in through gyrus_alloc(); the calls that take them say who frees them.
 
 #define GYRUS_EXPORT extern "C" EMSCRIPTEN_KEEPALIVE
 
 namespace gyrus {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 struct Answer {
   std::string code, message, hints;  // of the last failure; hints by their names, with commas

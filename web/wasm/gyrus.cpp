@@ -1,12 +1,7 @@
-// The module's C ABI, called by web/src/compiler.ts alone.
-//
-// A call that can fail returns 0 (or a null handle) when it did; gyrus_error_code(), gyrus_error_message() and
-// gyrus_error_hints() (names, with commas) then say why. Results that are no handle are left in two places until the
-// next call: gyrus_text(), JSON or other UTF-8, and gyrus_data() with gyrus_size(), bytes. Handles are freed by the
-// close function of their kind. Bytes come in through gyrus_alloc(); the calls that take them say who frees them.
+// The entry points behind web/src/compiler.ts: models, their plans, volumes and the CPU's network. abi.h says how they
+// answer.
 
 #include <cmath>
-#include <cstdlib>
 
 #include "abi.h"
 #include "cpu_network.h"
@@ -163,36 +158,7 @@ Json statistics_json(const Report& report) {
 
 }  // namespace
 
-// ---- memory and results ----
-
-GYRUS_EXPORT void* gyrus_alloc(size_t bytes) { return std::malloc(bytes); }
-GYRUS_EXPORT void gyrus_free(void* bytes) { std::free(bytes); }
-GYRUS_EXPORT const char* gyrus_error_code() { return answer.code.c_str(); }
-GYRUS_EXPORT const char* gyrus_error_message() { return answer.message.c_str(); }
-GYRUS_EXPORT const char* gyrus_error_hints() { return answer.hints.c_str(); }
-GYRUS_EXPORT const char* gyrus_text() { return answer.text.data(); }
-GYRUS_EXPORT size_t gyrus_text_size() { return answer.text.size(); }
-GYRUS_EXPORT const std::byte* gyrus_data() { return answer.data.data(); }
-GYRUS_EXPORT size_t gyrus_size() { return answer.data.size(); }
-GYRUS_EXPORT const char* gyrus_version() { return GYRUS_VERSION; }
-GYRUS_EXPORT void gyrus_clear() {
-  answer.text = {};
-  answer.data = {};
-}
-
 // ---- models ----
-
-GYRUS_EXPORT ModelFiles* gyrus_files_new(const char* name, const char* main) {
-  return guarded([&] { return new ModelFiles{name, {}, {}, main}; });
-}
-// Copies the bytes.
-GYRUS_EXPORT int gyrus_files_add(ModelFiles* files, const char* name, const std::byte* bytes, size_t size) {
-  return guarded([&] {
-    files->files[name].assign(bytes, bytes + size);
-    return 1;
-  });
-}
-GYRUS_EXPORT void gyrus_files_close(ModelFiles* files) { delete files; }
 
 GYRUS_EXPORT DescribedModel* gyrus_model_open(const ModelFiles* files) {
   return guarded([&] {

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { Compiler } from "../../../web/src/compiler.js";
 import { GyrusError } from "../../../web/src/errors.js";
 import { readSafetensors, writeSafetensors } from "../../../web/src/safetensors.js";
+import { TrainingCompiler } from "../../../web/src/trainee.js";
 import type { NamedBytes, PlanLimits } from "../../../web/src/types.js";
 import { fromNumbers, toNumbers, weightsFile } from "./tensors.js";
 
@@ -38,6 +39,10 @@ export function loadCompiler(): Promise<Compiler> {
   if (!existsSync(MODULE))
     throw new Error(`${MODULE} is not there: cmake --preset wasm && cmake --build --preset wasm`);
   return Compiler.load({ wasm: readFileSync(MODULE) });
+}
+
+export function loadTrainingCompiler(): Promise<TrainingCompiler> {
+  return TrainingCompiler.load({ wasm: readFileSync(join(ROOT, "web/dist/wasm/gyrus-train.wasm")) });
 }
 
 // Runs the command line and returns what it prints.
