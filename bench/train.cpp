@@ -1,4 +1,5 @@
-// One training step (forward, backward, Adam) of three networks: time and memory.
+// One training step (forward, backward, Adam) of three networks: time and memory; of the MeshNet also with all that
+// augment() does before it, in halves, and with activations made again.
 //   train [--quick] [--only WORD] [--default-limits] [--json FILE]
 // bench/peers/torch_train.py measures the same networks in PyTorch. With --only and one name the kernels that take
 // longest are listed.
@@ -36,6 +37,7 @@ struct Network {
   std::string name;
   Graph graph;
   std::map<std::string, Tensor> inputs;
+  TrainerOptions options{};
 
   Value input(const std::string& port, Tensor tensor) {
     const Value value = graph.input(port, tensor.dtype, tensor.shape);
@@ -55,12 +57,38 @@ struct Network {
   Value zeros(const std::string& part, int64_t count) { return graph.parameter(part, Tensor(DType::F32, {count})); }
 };
 
-// Ten layers of 15 channels with instance norm.
-Network meshnet(int64_t n) {
-  Network net{cat("meshnet ", n), {}, {}};
+AugmentOptions everything(bool synthesize, int64_t labels) {
+  AugmentOptions o;
+  o.flip[0] = o.flip[1] = o.flip[2] = true;
+  o.rotate = 15;
+  o.scale = o.shear = 0.1;
+  o.translate = 5;
+  o.elastic = 2;
+  o.noise = o.bias = o.gamma = o.contrast = o.brightness = 0.1;
+  o.blur = 1;
+  o.resolution = 4;
+  o.synthesize = synthesize;
+  o.labels = labels;
+  return o;
+}
+
+// Ten layers of 15 channels with instance norm. `what` is "", "augmented", "synthesised", "f16" or "cheap".
+Network meshnet(int64_t n, const std::string& what = {}) {
+  Network net{cat("meshnet ", n, what.empty() ? "" : " ", what), {}, {}};
   constexpr int64_t kChannels = 15, kClasses = 3;
   Value x = net.input("x", numbers({1, 1, n, n, n}, 1));
-  const Value target = net.input("target", classes({1, n, n, n}, kClasses));
+  Value target = net.input("target", classes({1, n, n, n}, kClasses));
+  if (what == "augmented" || what == "synthesised") {
+    const Augmented made =
+        augment(x, cast(target, DType::I32), random_key(net.graph), 0, everything(what == "synthesised", kClasses));
+    x = made.image;
+    target = made.labels;
+  }
+  if (what == "f16") {
+    net.options.program.precision = Precision::F16;
+    net.options.training.loss_scaling = LossScaling{};
+  }
+  if (what == "cheap") net.options.training.recompute = Recompute::Cheap;
   int64_t layer = 0;
   for (const int64_t d : {1, 2, 4, 8, 16, 8, 4, 2, 1}) {
     const std::string name = cat("layer", layer++);
@@ -154,7 +182,7 @@ void list_kernels(const Profile& profile) {
 }
 
 void measure(const Device& device, const Arguments& a, WarmUp& warm_up, const Network& net, nlohmann::json& report) {
-  TrainerOptions options;
+  TrainerOptions options = net.options;
   uint64_t bytes = 0;
   options.program.planned = [&](const Planned& planned) { bytes = planned.bytes; };
   if (a.default_limits) options.program.limits = default_limits();
@@ -189,10 +217,17 @@ int run(int argc, char** argv) {
   if (!a.quick) {
     networks.push_back([] { return meshnet(128); });
     networks.push_back([] { return meshnet(256); });
+    for (const char* what : {"augmented", "synthesised", "f16", "cheap"})
+      for (const int64_t n : {128, 256}) networks.push_back([=] { return meshnet(n, what); });
     networks.push_back([] { return unet(8, 256); });
     networks.push_back([] { return encoder(8, 512, 768, 2); });
   } else {
-    networks = {[] { return meshnet(24); }, [] { return unet(1, 32); }, [] { return encoder(1, 32, 128, 1); }};
+    networks = {[] { return meshnet(24); },
+                [] { return meshnet(48); },
+                [] { return meshnet(48, "augmented"); },
+                [] { return meshnet(48, "synthesised"); },
+                [] { return unet(1, 32); },
+                [] { return encoder(1, 32, 128, 1); }};
   }
   for (const auto& make : networks) {
     const Network net = make();

@@ -1,4 +1,4 @@
-// Writes the op table as plans, for executors that are not C++: op_plans LIMITS [--each-once] SETTING…
+// Writes the op table as plans, for executors that are not C++: op_plans LIMITS [--each-once] [--op=NAME…] SETTING…
 //
 // LIMITS is the adapter's limits as JSON, SETTING the names of op_settings. --each-once leaves out plans that ask for
 // nothing new of an executor, and takes the settings in turn. On standard output, for every case: one line of JSON,
@@ -97,6 +97,13 @@ void write_case(const OpCase& c, const Graph& graph, const std::vector<OpSetting
 int run(int argc, char** argv) {
   std::set<std::string> wanted(argv + 2, argv + argc);
   const bool each_once = wanted.erase("--each-once") > 0;
+  std::set<std::string> ops;  // empty: all
+  const std::string prefix = "--op=";
+  for (const std::string& word : std::set<std::string>(wanted))
+    if (word.compare(0, prefix.size(), prefix) == 0) {
+      ops.insert(word.substr(prefix.size()));
+      wanted.erase(word);
+    }
   std::vector<OpSetting> settings;
   for (const OpSetting& setting : op_settings(parse_limits(argv[1])))
     if (wanted.count(setting.name)) settings.push_back(setting);
@@ -107,6 +114,7 @@ int run(int argc, char** argv) {
   std::set<std::string> seen;
   size_t written = 0;
   for (const OpCase& c : op_cases()) {
+    if (!ops.empty() && ops.count(c.op) == 0) continue;
     const Graph graph = case_graph(c);
     std::vector<OpSetting> taken = settings;
     if (each_once) {
@@ -126,7 +134,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: op_plans LIMITS [--each-once] SETTING...\n");
+    std::fprintf(stderr, "usage: op_plans LIMITS [--each-once] [--op=NAME...] SETTING...\n");
     return 2;
   }
   try {

@@ -25,7 +25,7 @@ interface Case {
 }
 
 // The cases that op_plans writes, one at a time.
-async function* cases(limits: object): AsyncGenerator<{ entry: Case; blob: Buffer }> {
+async function* cases(limits: object, settings: string[]): AsyncGenerator<{ entry: Case; blob: Buffer }> {
   const child = spawn(program("tests/op_plans"), [JSON.stringify(limits), ...settings], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -76,13 +76,14 @@ function misses(got: TensorValue, want: Float64Array, bound: Bound): string | nu
   return different <= bound.different ? null : `${different} differ, ${bound.different} may`;
 }
 
-test("ops match the reference", async (t) => {
+// What does not match, of how many cases and plans.
+async function compare(settings: string[]): Promise<{ count: number; plans: number; wrong: string[] }> {
   const { device, limits } = await openDevice();
   const slice = (blob: Buffer, [offset, size]: Range) => new Uint8Array(blob.subarray(offset, offset + size));
   let count = 0;
   let plans = 0;
   const wrong: string[] = [];
-  for await (const { entry, blob } of cases(limits)) {
+  for await (const { entry, blob } of cases(limits, settings)) {
     ++count;
     const inputs: Record<string, TensorValue> = {};
     for (const { name, dtype, shape, data } of entry.inputs) inputs[name] = { dtype, shape, data: slice(blob, data) };
@@ -99,8 +100,21 @@ test("ops match the reference", async (t) => {
       }
     }
   }
+  device.destroy();
+  return { count, plans, wrong };
+}
+
+test("ops match the reference", async (t) => {
+  const { count, plans, wrong } = await compare(settings);
   t.diagnostic(`${count} cases, ${plans} plans under ${settings.join(", ")}`);
   assert.ok(count > (everything ? 300 : 20), `${count} cases`);
   assert.deepEqual(wrong, []);
-  device.destroy();
+});
+
+// Words and uniform numbers bit for bit: the bounds of their cases are 0.
+test("random numbers are those of the reference", async () => {
+  const ops = ["random_bits", "random_uniform", "random_normal", "dropout"].map((name) => `--op=${name}`);
+  const { count, wrong } = await compare([...ops, "adapter", "tiny"]);
+  assert.ok(count >= 15, `${count} cases`);
+  assert.deepEqual(wrong, []);
 });
