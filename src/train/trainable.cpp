@@ -1,10 +1,10 @@
 // Graphs of model files made ready for training.
-#include <algorithm>
 #include <set>
 
 #include "core/error.h"
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "graph/rewriter.h"
 #include "gyrus/losses.h"
 #include "gyrus/train.h"
 #include "ops/batch_norm.h"
@@ -64,32 +64,15 @@ ValueId output_of(const Graph& graph, const std::string& name) {
 }  // namespace
 
 Graph with_parameters(const Graph& graph) {
-  Graph result;
-  std::vector<ValueId> map(graph.value_count(), kNoValue);
   const std::set<ValueId> kept = statistics(graph);
-  for (const Port& port : graph.inputs()) map[port.value] = result.add_input(port.name, graph.type(port.value));
-  for (const Argument& a : graph.arguments())
-    map[a.value] = result.add_argument(a.name, graph.type(a.value).dtype, a.least, a.most);
-  for (const State& state : graph.states())
-    map[state.value] = result.add_state(state.name, graph.type(state.value), state.start);
+  Rewriter rewrite(graph);
   for (ValueId id = 0; id < graph.value_count(); ++id) {
-    if (!graph.is_constant(id)) continue;
     const ValueInfo& value = graph.value(id);
-    map[id] = is_weight(graph, id) && kept.count(id) == 0 ? result.add_state(value.name, value.type, value.constant)
-                                                          : result.add_constant(value.name, value.constant);
+    if (is_weight(graph, id) && kept.count(id) == 0)
+      rewrite.replace(id, rewrite.graph().add_state(value.name, value.type, value.constant));
   }
-  for (Node node : graph.nodes()) {
-    const std::vector<ValueId> old = node.outputs;
-    for (ValueId& id : node.inputs)
-      if (id != kNoValue) id = map.at(id);
-    const std::vector<ValueId> made = result.add_node(std::move(node));
-    for (size_t i = 0; i < made.size(); ++i) map[old[i]] = made[i];
-  }
-  for (const State& state : graph.states())
-    if (state.next != kNoValue) result.update(map.at(state.value), map.at(state.next));
-  for (const Port& port : graph.outputs()) result.add_output(port.name, map.at(port.value));
-  for (const Port& port : graph.captures()) result.add_capture(port.name, map.at(port.value));
-  return result;
+  for (const Node& node : graph.nodes()) rewrite.copy(node);
+  return rewrite.finish("parameters");
 }
 
 Graph with_loss(const Graph& graph, const std::string& loss, const std::string& of) {

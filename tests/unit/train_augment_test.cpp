@@ -5,11 +5,14 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/limits.h"
 #include "core/tensor.h"
 #include "graph/graph.h"
 #include "gyrus/augment.h"
 #include "gyrus/random.h"
 #include "gyrus/train.h"
+#include "passes/passes.h"
+#include "plan/planner.h"
 #include "reference/reference.h"
 
 namespace gyrus::test {
@@ -213,6 +216,30 @@ TEST(Augment, IsNothingWhereANetworkOnlyRuns) {
   EXPECT_EQ(runs.inputs().size(), 1u);
   EXPECT_TRUE(runs.arguments().empty());
   EXPECT_EQ(training_graph(graph, {}).arguments().size(), 4u);
+}
+
+TEST(Augment, OfLargeVolumesNeedsFewMaps) {
+  for (bool synthesize : {false, true}) {
+    Graph graph;
+    const int64_t n = 256;
+    const Value labels = graph.input("labels", DType::I32, {1, n, n, n});
+    const Value image = graph.input("image", DType::F32, {1, 1, n, n, n});
+    AugmentOptions options = strong();
+    options.elastic_spacing = 16;
+    options.noise = options.bias = options.gamma = options.contrast = options.brightness = 0.1;
+    options.blur = 1;
+    options.resolution = 3;
+    options.synthesize = synthesize;
+    options.labels = 20;
+    const Augmented made = augment(image, labels, random_key(graph), 0, options);
+    graph.output("moved", made.image);
+    graph.output("labels_moved", made.labels);
+    const Plan plan = make_plan(optimize(graph, Precision::F32), default_limits(), {});
+    const double map = 4.0 * n * n * n;
+    // Two come, two go, three coordinates and what they are made of; no constant is as large as a volume.
+    EXPECT_LT(static_cast<double>(plan.peak_bytes()), 7 * map);
+    EXPECT_LT(static_cast<double>(plan.weights.size()), 0.05 * map);
+  }
 }
 
 std::string refusal(const AugmentOptions& options, bool with_image = true) {

@@ -7,7 +7,6 @@
 #include "import/graph_json.h"
 #include "import/network.h"
 #include "network.h"
-#include "train/parameters.h"
 
 using namespace gyrus;
 
