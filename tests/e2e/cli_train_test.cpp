@@ -59,6 +59,19 @@ TEST_F(Train, KilledAndResumedItHasTheSameLosses) {
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(cut[i], whole[i]);
 }
 
+TEST_F(Train, InterruptedItLeavesACheckpoint) {
+  write_config("c.json", 2000);
+  const pid_t child = start({"train", "c.json", "--out", "out"});
+  for (int wait = 0; wait < 600 && (!fs::exists(folder_ / "out/log.jsonl") || losses("out").size() < 2); ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  kill(child, SIGINT);
+  const Outcome outcome = finish(child);
+  EXPECT_EQ(outcome.status, 130);
+  EXPECT_NE(outcome.err.find("--resume goes on from there"), std::string::npos) << outcome.err;
+  const json checkpoint = json::parse(text_of(in_folder("out/checkpoint.json")));
+  EXPECT_EQ(checkpoint.at("step").get<size_t>(), losses("out").size());
+}
+
 TEST_F(Train, WritesAModelThatSegments) {
   write_config("c.json", 6);
   const json result = json::parse(run_well({"train", "c.json", "--out", "out", "--json"}).out);
@@ -127,6 +140,15 @@ TEST_F(Train, LabelsOfAHead) {
   EXPECT_EQ(value_at(head, head.index(17, 12, 12)), 3);  // a millimetre around it
   EXPECT_EQ(value_at(head, head.index(19, 12, 12)), 4);  // dark, but enclosed
   EXPECT_EQ(value_at(head, head.index(21, 12, 12)), 5);  // the bright shell
+
+  // The two labels are alike and become one tissue, beside the darker fluid.
+  const Outcome joined = run_well({"labels", "scan.nii", "brain.nii", "-o", "tissues.nii", "--clusters", "1", "--close",
+                                   "2", "--grow", "1", "--tissues", "2"});
+  EXPECT_EQ(joined.out, "\"map\": {\"0\": [0, 3, 4], \"1\": [1, 2]}\n");
+  const Volume tissues = read_volume(in_folder("tissues.nii"));
+  EXPECT_EQ(value_at(tissues, tissues.index(10, 12, 12)), 2);
+  EXPECT_EQ(value_at(tissues, tissues.index(14, 12, 12)), 2);
+  EXPECT_EQ(value_at(tissues, tissues.index(17, 12, 12)), 1);
 }
 
 }  // namespace

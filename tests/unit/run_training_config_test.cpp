@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "training/config.h"
+#include "training/subjects.h"
 #include "training/train.h"
 #include "volume/io.h"
 
@@ -111,6 +114,47 @@ TEST(TrainConfig, HashKnowsWhatDecidesLosses) {
     return parse_config(config_with("schedule", cosine), "c.json", steps).hash;
   };
   EXPECT_NE(with_steps(4), with_steps(8));
+}
+
+// The configs that the repository holds, and what was made from one of them.
+TEST(TrainConfig, OfTheRepositoryAreRead) {
+  const fs::path root = GYRUS_SOURCE_DIR;
+  const TrainConfig demo = read_config((root / "apps/gyrus/demo_train.json").string());
+  const std::vector<std::byte> bytes = read_file((root / "apps/gyrus/demo_model/gyrus.json").string());
+  const auto manifest = nlohmann::json::parse(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  EXPECT_EQ(manifest.at("labels"), nlohmann::json(demo.labels));
+  EXPECT_EQ(manifest.at("normalize"), normalize_text(demo.data.normalize));
+  // No seed is evaluated that was trained on.
+  const PhantomConfig &trained = demo.data.subjects.phantoms, &unseen = demo.evaluation.phantoms;
+  EXPECT_GT(unseen.seed, trained.seed + static_cast<uint64_t>(trained.count));
+  EXPECT_EQ(unseen.count, 20);
+  const TrainConfig brain = read_config((root / "contrib/brain-extraction/brain.json").string());
+  EXPECT_TRUE(brain.augment.synthesize);
+  EXPECT_EQ(brain.classes(), 2);
+}
+
+// A batch is a function of config and step: what was drawn before does not matter.
+TEST(TrainBatch, DependsOnConfigAndStepAlone) {
+  const TrainConfig config = parse_config(
+      config_with("data", R"({"phantoms": {"count": 5, "sizes": 20}, "patch": 8, "margin": 2, "foreground": 0.5})"),
+      "c.json");
+  const DataSets once = load_data(config), again = load_data(config);
+  const Shape extents = with_margin(config, input_extents(config, *once.training));
+  EXPECT_EQ(extents, (Shape{12, 12, 12}));
+  const auto bytes = [&](const DataSets& sets, int64_t step) {
+    return make_batch(config, *sets.training, extents, step).at("image").data;
+  };
+  const auto third = bytes(once, 3);
+  EXPECT_NE(third, bytes(once, 4));
+  bytes(again, 7);
+  EXPECT_EQ(third, bytes(again, 3));
+  // An epoch is every subject once.
+  std::set<std::vector<std::byte>> seen;
+  const TrainConfig whole = parse_config(config_with("data", R"({"phantoms": {"count": 5, "sizes": 16}})"), "c.json");
+  const DataSets sets = load_data(whole);
+  for (int64_t step = 5; step < 10; ++step)
+    seen.insert(make_batch(whole, *sets.training, {16, 16, 16}, step).at("labels").data);
+  EXPECT_EQ(seen.size(), 5u);
 }
 
 class TrainData : public testing::Test {
