@@ -53,6 +53,11 @@ void add_labels(CLI::App& app) {
   command->add_option("--clusters", arguments->options.clusters, "Of intensities outside, beside the air")
       ->check(CLI::Range(1, 32))
       ->capture_default_str();
+  command
+      ->add_option("--first", arguments->options.first,
+                   "Number of the first new label, so that it is the same for all heads; else behind the largest")
+      ->check(CLI::Range(1, 255))
+      ->type_name("N");
   command->add_option("--tissues", arguments->options.tissues, "Join the brain's labels to so many, by their intensity")
       ->check(CLI::Range(0, 32))
       ->type_name("N");

@@ -99,7 +99,10 @@ HeadLabels head_labels(const Volume& scan, const Volume& segmentation, const Hea
   for (int64_t i = 0; i < segmentation.voxels(); ++i) present.insert(static_cast<int64_t>(value_at(segmentation, i)));
   present.erase(0);
   if (present.empty()) fail(ErrorCode::InvalidInput, segmentation.name, "holds no labels");
-  const int64_t fluid = *present.rbegin() + 1;
+  const int64_t fluid = options.first > 0 ? options.first : *present.rbegin() + 1;
+  if (fluid <= *present.rbegin())
+    fail(ErrorCode::InvalidInput, segmentation.name, "holds label ", *present.rbegin(), "; new ones begin with ",
+         fluid);
   const int64_t bone = options.tissues > 0 ? options.tissues + 1 : fluid + 1, first = bone + 1;
   if (*present.begin() < 0 || fluid + options.clusters + 1 > 255)
     fail(ErrorCode::InvalidInput, segmentation.name, "holds labels from ", *present.begin(), " to ", *present.rbegin(),

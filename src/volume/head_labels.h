@@ -13,6 +13,7 @@ struct HeadLabelOptions {
   double close_mm = 10;  // gaps of the segmentation up to twice this wide belong to the brain: sulci, ventricles
   double grow_mm = 2;    // and so much around it
   int64_t clusters = 5;  // of intensities outside of the brain, beside the air
+  int64_t first = 0;     // number of the first new label; 0: behind the segmentation's largest
   int64_t tissues = 0;   // that the brain's labels are joined to, by their mean intensity; 0: they stay
 };
 

@@ -141,6 +141,10 @@ TEST_F(Train, LabelsOfAHead) {
   EXPECT_EQ(value_at(head, head.index(19, 12, 12)), 4);  // dark, but enclosed
   EXPECT_EQ(value_at(head, head.index(21, 12, 12)), 5);  // the bright shell
 
+  EXPECT_EQ(run_well({"labels", "scan.nii", "brain.nii", "-o", "from.nii", "--clusters", "1", "--first", "18"}).out,
+            "\"map\": {\"0\": [0, 19, 20], \"1\": [1, 2, 18]}\n");
+  expect_refused({"labels", "scan.nii", "brain.nii", "-o", "never.nii", "--first", "2"}, kInput,
+                 "new ones begin with 2", "never.nii");
   // The two labels are alike and become one tissue, beside the darker fluid.
   const Outcome joined = run_well({"labels", "scan.nii", "brain.nii", "-o", "tissues.nii", "--clusters", "1", "--close",
                                    "2", "--grow", "1", "--tissues", "2"});
