@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # train.sh OUT SCAN…: label maps of these T1-weighted heads, and a network for skull stripping trained on them: OUT/trained/model.
-# GYRUS names the program. LABELS=FILE takes that segmentation (model18cls, conformed) of the only scan instead of computing it.
+# GYRUS names the program. LABELS=FILE takes that segmentation by model18cls, on the grid of the only scan, instead of
+# computing it.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")") gyrus=${GYRUS:-gyrus} out=${1:?usage: train.sh OUT SCAN…}
 shift
@@ -14,11 +15,14 @@ for scan in "$@"; do
   number=$((number + 1))
   head=$out/labels/head-$number
   [ -s "$head.nii.gz" ] || {
-    "$gyrus" conform "$scan" "$head-scan.nii.gz"
     brain=${LABELS:-$head-brain.nii.gz}
-    [ -n "${LABELS:-}" ] || "$gyrus" segment "$scan" -m subcortical-fast --space conformed -o "$brain"
+    if [ -z "${LABELS:-}" ]; then
+      "$gyrus" segment "$scan" -m subcortical-fast --space conformed -o "$brain"
+      "$gyrus" conform "$scan" "$head-scan.nii.gz"
+      scan=$head-scan.nii.gz
+    fi
     # 18: behind the labels of the model, also where a head lacks the last of them.
-    "$gyrus" labels "$head-scan.nii.gz" "$brain" -o "$head.nii.gz" --first 18 --quiet
+    "$gyrus" labels "$scan" "$brain" -o "$head.nii.gz" --first 18 --quiet
   }
   echo "labels/head-$number.nii.gz" >> "$out/heads.tsv"
 done
