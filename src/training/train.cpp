@@ -120,7 +120,8 @@ class Training {
     if (!checkpoint && run_.resume) fail(ErrorCode::InvalidInput, out_, "holds no checkpoint to go on from");
     if (checkpoint && checkpoint->config != config_.hash)
       fail(ErrorCode::InvalidInput, config_.file, "is not the config that ", out_,
-           " was started with; only steps, validation, stop and what concerns files may change");
+           " was started with; only validation, stop, what concerns files and, where no schedule depends on them, "
+           "steps may change");
     std::error_code failed;
     fs::create_directories(out_, failed);
     if (failed) fail(ErrorCode::Io, out_, "cannot be made: ", failed.message());
