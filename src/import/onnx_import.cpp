@@ -142,7 +142,8 @@ class Importer {
 
   // Weights keep their names: a training finds them by these.
   ValueId initial(const GraphProto& graph, const std::string& name, Tensor tensor, bool trained) {
-    const bool weight = &graph == &model_.graph && tensor.dtype == DType::F32 && !tensor.shape.empty();
+    const bool weight = &graph == &model_.graph && tensor.dtype == DType::F32 && !tensor.shape.empty() &&
+                        is_good_name(name) && named_.insert(name).second;
     if (!trained) return result_.graph.add_constant(weight ? name : std::string(), std::move(tensor));
     const TensorType type{tensor.dtype, tensor.shape};
     return result_.graph.add_state(name, type, std::make_shared<Tensor>(std::move(tensor)));
@@ -393,6 +394,7 @@ class Importer {
 
   const ModelProto& model_;
   const ImportOptions& options_;
+  std::set<std::string> named_;  // weights that have their names
   Imported result_;
   std::map<std::tuple<std::string, std::string, std::string>, const FunctionProto*> functions_;
   std::vector<Refusal> refusals_;
