@@ -12,6 +12,7 @@ import {
   loadCompiler,
   loudLayers,
   native,
+  ROOT,
   scaled,
   shared,
   sharedModels,
@@ -33,6 +34,14 @@ const request = (more: Partial<PlanRequest> = {}): PlanRequest => ({
 let compiler: Compiler;
 before(async () => {
   compiler = await loadCompiler();
+});
+
+test("the module for inference is small: it has nothing that only training needs", () => {
+  const bytes = readFileSync(join(ROOT, "web/dist/wasm/gyrus.wasm"));
+  assert.ok(bytes.length <= 1_658_389, `${bytes.length} bytes`);
+  for (const text of ["norm_sums", "conv_weights", "gyrus_trainee"])
+    assert.ok(bytes.indexOf(text, 0, "latin1") < 0, `it holds '${text}'`);
+  assert.ok(readFileSync(join(ROOT, "web/dist/wasm/gyrus-train.wasm")).indexOf("conv_weights", 0, "latin1") > 0);
 });
 
 // What the command line writes for the same request.

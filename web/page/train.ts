@@ -10,16 +10,15 @@ import { CLASSES, drawSlice, EXTENT, meanDice, type Slice } from "./slices.js";
 // The training page: a network of convolutions learns to label drawn slices, and a program of one slice shows what it has
 // learnt so far.
 
-const kBatch = 4;
 const kChannels = 8;
 const kDilations = [1, 2, 4, 8, 1];
 const kPicturesMs = 250; // between pictures, while it trains
 const kUnseen = 1_000_000; // seeds from here on are not trained with
 
 // Convolutions that see ever farther, each with a norm; classes at the end.
-function network(): NetworkGraph {
+function network(batch: number): NetworkGraph {
   const g = new GraphBuilder(7);
-  let x = g.input("image", "f32", [kBatch, 1, EXTENT, EXTENT]);
+  let x = g.input("image", "f32", [batch, 1, EXTENT, EXTENT]);
   kDilations.forEach((d, i) => {
     const weight = g.random(`conv${i}.weight`, [kChannels, i === 0 ? 1 : kChannels, 3, 3]);
     x = g.op("conv", [x, weight], { dilation: [d, d], pads: [d, d, d, d] });
@@ -29,7 +28,7 @@ function network(): NetworkGraph {
   const head = [g.random("head.weight", [CLASSES.length, kChannels, 1, 1]), g.zeros("head.bias", [CLASSES.length])];
   const scores = g.op("conv", [x, ...head]);
   g.output("labels", g.op("argmax", [scores], { axis: 1 }));
-  const truth = g.input("truth", "i32", [kBatch, EXTENT, EXTENT]);
+  const truth = g.input("truth", "i32", [batch, EXTENT, EXTENT]);
   const losses = ["cross_entropy", "dice"].map((op) => g.op(op, [scores, truth]));
   g.output("loss", g.op("add", losses));
   return g.graph;
@@ -39,6 +38,7 @@ const floats = (shape: number[], data: Float32Array): HostTensor => ({ dtype: "f
 
 class TrainingPage {
   #trainer: Trainer;
+  #batch: number;
   #losses: number[] = [];
   #running = false;
   #turn: Promise<void> = Promise.resolve(); // training, pictures and resets, one after another
@@ -47,8 +47,9 @@ class TrainingPage {
   #shownAt = 0; // ms
   #spent = 0; // ms, in steps since the start
 
-  constructor(trainer: Trainer) {
+  constructor(trainer: Trainer, batch: number) {
     this.#trainer = trainer;
+    this.#batch = batch;
     this.#unseen = drawSlice(this.#unseenSeed, this.#number("noise"));
     byId("start").addEventListener("click", () => (this.#running ? this.#pause() : this.#start()));
     byId("one").addEventListener("click", () => this.#inTurn(async () => {
@@ -68,11 +69,11 @@ class TrainingPage {
   begin(): Promise<void> {
     return this.#inTurn(async () => {
       await this.#show();
-      for (const id of ["start", "one", "reset", "other"]) byId<HTMLButtonElement>(id).disabled = false;
       const values = Object.values(await this.#trainer.parameters()).reduce((sum, { data }) => sum + data.length / 4, 0);
       byId("about-network").textContent = `${values} parameters; ${kDilations.length} layers of ${kChannels} channels; ` +
         `${bytesText(this.#trainer.allocatedBytes + this.#trainer.memory.bytes)} on the device.`;
       this.#say("Ready.");
+      for (const id of ["start", "one", "reset", "other"]) byId<HTMLButtonElement>(id).disabled = false;
     });
   }
 
@@ -92,11 +93,12 @@ class TrainingPage {
   }
 
   #inTurn(body: () => Promise<void>): Promise<void> {
-    this.#turn = this.#turn.then(body).catch((error: unknown) => {
+    const done = this.#turn.then(body).catch((error: unknown) => {
       this.#pause();
       showError(error);
     });
-    return this.#turn;
+    this.#turn = done;
+    return done;
   }
 
   #start(): void {
@@ -107,22 +109,28 @@ class TrainingPage {
     void this.#inTurn(() => this.#train());
   }
 
+  // The step under way ends first.
   #pause(): void {
     this.#running = false;
-    byId("start").textContent = this.#losses.length > 0 ? "Go on" : "Start";
-    this.#say(this.#losses.length > 0 ? "Paused." : "Ready.");
+    byId("start").textContent = "Go on";
+    this.#turn = this.#turn.then(() => {
+      if (this.#running) return;
+      const begun = this.#losses.length > 0;
+      byId("start").textContent = begun ? "Go on" : "Start";
+      this.#say(begun ? "Paused." : "Ready.");
+    });
   }
 
   #reset(): void {
-    this.#pause();
+    this.#running = false;
     void this.#inTurn(async () => {
       await this.#trainer.resetOptimizer();
       await this.#trainer.memory.reset(this.#trainer.names());
       this.#losses = [];
       this.#spent = 0;
-      this.#pause();
       await this.#show();
     });
+    this.#pause();
   }
 
   #draw(seed: number): void {
@@ -141,18 +149,18 @@ class TrainingPage {
   }
 
   async #step(): Promise<void> {
-    const area = EXTENT * EXTENT;
-    const image = new Float32Array(kBatch * area);
-    const truth = new Int32Array(kBatch * area);
-    for (let i = 0; i < kBatch; ++i) {
-      const slice = drawSlice(this.#losses.length * kBatch + i, this.#number("noise"));
+    const [area, batch] = [EXTENT * EXTENT, this.#batch];
+    const image = new Float32Array(batch * area);
+    const truth = new Int32Array(batch * area);
+    for (let i = 0; i < batch; ++i) {
+      const slice = drawSlice(this.#losses.length * batch + i, this.#number("noise"));
       image.set(slice.image, i * area);
       truth.set(slice.labels, i * area);
     }
     const begin = performance.now();
     const { loss } = await this.#trainer.step({
-      image: floats([kBatch, 1, EXTENT, EXTENT], image),
-      truth: { dtype: "i32", shape: [kBatch, EXTENT, EXTENT], data: new Uint8Array(truth.buffer) },
+      image: floats([batch, 1, EXTENT, EXTENT], image),
+      truth: { dtype: "i32", shape: [batch, EXTENT, EXTENT], data: new Uint8Array(truth.buffer) },
     });
     this.#spent += performance.now() - begin;
     this.#losses.push(loss);
@@ -198,8 +206,9 @@ try {
   const open = await requestDevice();
   byId("device-line").textContent = open.report.adapter + (open.report.software ? " (software)" : "");
   byId("status").textContent = "Compiling the network…";
-  const trainer = await Trainer.create(open, network(), { optimizer: { kind: "adam" } });
-  await new TrainingPage(trainer).begin();
+  const batch = open.report.software ? 2 : 4; // slices a step
+  const trainer = await Trainer.create(open, network(batch), { optimizer: { kind: "adam" } });
+  await new TrainingPage(trainer, batch).begin();
 } catch (error) {
   byId("device-line").textContent = "No GPU";
   byId("status").textContent = "Training needs WebGPU.";
