@@ -30,11 +30,17 @@ std::string dice_text(double dice) {
 void print_outline(const TrainArguments& arguments, const TrainConfig& config) {
   const TrainOutline made = outline(config, plan_target(arguments.device));
   if (arguments.json) {
-    const Json json = {{"subjects", made.subjects},     {"validation_subjects", made.validation_subjects},
-                       {"extents", made.extents},       {"batch", config.batch},
-                       {"parameters", made.parameters}, {"trained", made.trained},
-                       {"peak_bytes", made.peak_bytes}, {"state_bytes", made.state_bytes},
-                       {"flops", made.flops},           {"steps", config.steps}};
+    const Json json = {{"subjects", made.subjects},
+                       {"validation_subjects", made.validation_subjects},
+                       {"extents", made.extents},
+                       {"batch", config.batch},
+                       {"parameters", made.parameters},
+                       {"trained", made.trained},
+                       {"peak_bytes", made.peak_bytes},
+                       {"recompute_bytes", made.least_bytes},
+                       {"state_bytes", made.state_bytes},
+                       {"flops", made.flops},
+                       {"steps", config.steps}};
     return print_out(json.dump(2) + "\n");
   }
   std::string text =
@@ -44,8 +50,8 @@ void print_outline(const TrainArguments& arguments, const TrainConfig& config) {
   for (size_t i = 0; i < config.labels.size(); ++i) text += (i == 0 ? "" : ", ") + config.labels[i];
   text += cat("\nnetwork     ", made.parameters, " parameters, ", made.trained, " of them trained\nsteps       ",
               config.steps, "\nmemory      ", bytes_text(made.peak_bytes), " on the device for a step, ",
-              bytes_text(made.state_bytes), " of it weights and the optimiser's states\nwork        ",
-              count_text(made.flops), "FLOP a step\n");
+              bytes_text(made.state_bytes), " of it weights and the optimiser's states; ", bytes_text(made.least_bytes),
+              " with \"recompute\": \"cheap\"\nwork        ", count_text(made.flops), "FLOP a step\n");
   print_out(text);
 }
 

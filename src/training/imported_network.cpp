@@ -1,12 +1,12 @@
-// A network from its file: a layer list or other model of layers, or ONNX. Its constants of floats with names become
-// weights that are trained, but for the running statistics of batch norms, which stay as they are.
+// A network from its file: a layer list or other model of layers, or ONNX, with the weights that with_parameters()
+// finds.
 #include <filesystem>
-#include <set>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/tensor.h"
 #include "gyrus/program.h"
+#include "gyrus/train.h"
 #include "import/model.h"
 #include "import/onnx_path.h"
 #include "import/safetensors.h"
@@ -27,23 +27,18 @@ class ImportedNetwork : public TrainNetwork {
     if (graph.inputs().size() != 1 || scores.size() != 5 || scores[1] != classes)
       fail(ErrorCode::InvalidInput, path, "gives ", to_string(scores), " for one volume; the config has ", classes,
            " classes");
-    const std::set<ValueId> kept = statistics(graph);
-    for (ValueId id = 0; id < graph.value_count(); ++id)
-      if (is_weight(graph, id, kept)) start_[graph.value(id).name] = graph.constant(id);
+    for (const State& state : graph.states()) start_[state.name] = *state.start;
     if (start_.empty()) fail(ErrorCode::InvalidInput, path, "has no weights to train");
     check_all_are_found();
   }
 
   Value append(Graph& graph, Value image, const BuildOptions& options) const override {
     const Graph part = graph_for(image.shape());
-    const std::set<ValueId> kept = statistics(part);
     std::vector<ValueId> map(part.value_count(), kNoValue);
     map[part.inputs()[0].value] = image.id();
-    for (ValueId id = 0; id < part.value_count(); ++id) {
-      if (!part.is_constant(id)) continue;
-      map[id] = is_weight(part, id, kept) ? weight(graph, part.value(id).name, options).id()
-                                          : graph.add_constant("", part.value(id).constant);
-    }
+    for (const State& state : part.states()) map[state.value] = weight(graph, state.name, options).id();
+    for (ValueId id = 0; id < part.value_count(); ++id)
+      if (part.is_constant(id)) map[id] = graph.add_constant("", part.value(id).constant);
     for (Node node : part.nodes()) {
       const std::vector<ValueId> old = node.outputs;
       for (ValueId& id : node.inputs)
@@ -58,7 +53,8 @@ class ImportedNetwork : public TrainNetwork {
     if (is_onnx()) return {{"model.onnx", onnx(weights)}};
     std::map<std::string, Tensor> all = weights;
     const Graph graph = graph_for({1, 1, 8, 8, 8});
-    for (const ValueId id : statistics(graph)) all[graph.value(id).name] = graph.constant(id);
+    for (ValueId id = 0; id < graph.value_count(); ++id)
+      if (graph.is_constant(id) && !graph.value(id).name.empty()) all[graph.value(id).name] = graph.constant(id);
     const fs::path given(path_);
     std::error_code failed;
     const std::string list = fs::is_directory(given, failed) ? (given / "model.json").string() : path_;
@@ -79,12 +75,12 @@ class ImportedNetwork : public TrainNetwork {
       const std::vector<onnx::DeclaredInput> inputs = onnx::declared_inputs(file->model);
       if (inputs.size() != 1)
         fail(ErrorCode::InvalidInput, path_, "has ", inputs.size(), " inputs, expected one of volumes");
-      return load_graph(path_, {{inputs[0].name, image}});
+      return with_parameters(load_graph(path_, {{inputs[0].name, image}}));
     }
     if (image[0] != 1)
       fail(ErrorCode::Unsupported, path_,
            "a network from a file is trained with \"batch\": 1; accumulate does the same");
-    return load_graph(path_, {{"image", image}});
+    return with_parameters(load_graph(path_, {{"image", image}}));
   }
 
   // What the importer computed with at once is no weight of the graph any more.
@@ -95,19 +91,6 @@ class ImportedNetwork : public TrainNetwork {
       if (proto.dims.size() > 1 && proto.type == onnx::Elem::F32 && !start_.count(proto.name))
         fail(ErrorCode::Unsupported, path_, "the weight \"", proto.name,
              "\" is changed while the file is read, so that it cannot be trained");
-  }
-
-  // Running means and variances of batch norms.
-  static std::set<ValueId> statistics(const Graph& graph) {
-    std::set<ValueId> ids;
-    for (const Node& node : graph.nodes())
-      if (node.op == "batch_norm") ids.insert({node.inputs[1], node.inputs[2]});
-    return ids;
-  }
-
-  static bool is_weight(const Graph& graph, ValueId id, const std::set<ValueId>& kept) {
-    return graph.is_constant(id) && !graph.value(id).name.empty() && graph.type(id).dtype == DType::F32 &&
-           !graph.type(id).shape.empty() && kept.count(id) == 0;
   }
 
   std::string path_;

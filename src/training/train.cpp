@@ -342,6 +342,10 @@ TrainOutline outline(const TrainConfig& config, const Target& target) {
   const ProgramPlan planned =
       plan_program(training_graph(prepared.graph, options), target, trainer.program.precision, {});
   out.peak_bytes = planned.plan->peak_bytes();
+  TrainingOptions cheap = options;
+  cheap.recompute = Recompute::Cheap;
+  out.least_bytes =
+      plan_program(training_graph(prepared.graph, cheap), target, trainer.program.precision, {}).plan->peak_bytes();
   for (const PlanBuffer& buffer : planned.plan->buffers)
     if (buffer.kind == BufferKind::State) out.state_bytes += buffer.size;
   out.flops = planned.plan->flops();

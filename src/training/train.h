@@ -55,6 +55,7 @@ struct TrainOutline {
   std::vector<int64_t> class_voxels;
   int64_t parameters = 0, trained = 0;  // numbers
   uint64_t peak_bytes = 0;              // of a step, on the device
+  uint64_t least_bytes = 0;             // the same with all that is cheap made again on the way back
   uint64_t state_bytes = 0;             // of them weights and the optimiser's states
   double flops = 0;                     // of a step
 };

@@ -131,6 +131,32 @@ TEST_F(Training, UNetIsWrittenAsOnnxAndTrainedOn) {
   EXPECT_EQ(read_file(path("unet/model/model.onnx")).size(), read_file(path("more/model/model.onnx")).size());
 }
 
+TEST_F(Training, StopsWhereDiceGrowsNoMore) {
+  TrainConfig settings = config(R"("optimizer": {"rate": 0}, "stop": {"patience": 2},
+      "validation": {"phantoms": {"count": 1, "seed": 50, "sizes": 16}, "every": 1})",
+                                R"({"channels": 3, "dilations": [1], "norm": "none"})");
+  settings.steps = 20;
+  const TrainResult result = train(settings, run_into("stopped"));
+  EXPECT_TRUE(result.stopped_early);
+  EXPECT_EQ(result.steps, 3);  // the first is the best, two more bring nothing
+}
+
+TEST_F(Training, AveragesAreWritten) {
+  train(config(""), run_into("plain"));
+  train(config("\"average\": 0.9"), run_into("averaged"));
+  EXPECT_EQ(losses("plain"), losses("averaged"));
+  EXPECT_NE(weights("plain").at("model.1.weight").data, weights("averaged").at("model.1.weight").data);
+}
+
+// Stored in halves, with activations made again: the losses are near those in singles.
+TEST_F(Training, InHalves) {
+  const double singles = train(config(""), run_into("f32")).loss;
+  const double halves = train(config(R"("precision": "f16", "recompute": "cheap")"), run_into("f16")).loss;
+  constexpr double kHalves = 5e-3;  // of the loss: some ulps of f16
+  EXPECT_NEAR(halves, singles, kHalves * singles);
+  EXPECT_NE(halves, singles);
+}
+
 TEST_F(Training, SynthesisesImagesFromLabels) {
   const TrainConfig settings = config(R"("augment": {"synthesize": true, "rotate": 10, "noise": 0.1}, "log_every": 1)");
   train(settings, run_into("a"));
