@@ -22,6 +22,9 @@ class ImportedNetwork : public TrainNetwork {
  public:
   ImportedNetwork(const std::string& path, int64_t classes, const Shape& extents) : path_(path) {
     if (const auto file = onnx::open_model(path)) onnx_ = file->path;
+    if (!is_onnx() && load_model(path).format.rfind("layer list", 0) != 0)
+      fail(ErrorCode::Unsupported, path, "is a ", load_model(path).format,
+           ", which is not written back; train a layer list or an ONNX file");
     const Graph graph = graph_for({1, 1, extents[0], extents[1], extents[2]});
     const Shape scores = graph.type(graph.outputs()[0].value).shape;
     if (graph.inputs().size() != 1 || scores.size() != 5 || scores[1] != classes)
