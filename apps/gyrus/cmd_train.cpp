@@ -1,6 +1,6 @@
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "commands.h"
 #include "common.h"
@@ -47,7 +47,15 @@ void print_outline(const TrainArguments& arguments, const TrainConfig& config) {
       cat("data        ", made.subjects, " subjects",
           made.validation_subjects > 0 ? cat(", ", made.validation_subjects, " to validate with") : std::string(),
           "\ninput       ", config.batch, " x ", extents_text(made.extents), " voxels\nclasses     ");
-  for (size_t i = 0; i < config.labels.size(); ++i) text += (i == 0 ? "" : ", ") + config.labels[i];
+  // Phantoms are not made before they are wanted.
+  const auto voxels =
+      static_cast<double>(std::accumulate(made.class_voxels.begin(), made.class_voxels.end(), int64_t{0}));
+  for (size_t i = 0; i < config.labels.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + config.labels[i];
+    char share[24];
+    std::snprintf(share, sizeof share, " %.1f %%", 100 * static_cast<double>(made.class_voxels[i]) / voxels);
+    if (voxels > 0) text += share;
+  }
   text += cat("\nnetwork     ", made.parameters, " parameters, ", made.trained, " of them trained\nsteps       ",
               config.steps, "\nmemory      ", bytes_text(made.peak_bytes), " on the device for a step, ",
               bytes_text(made.state_bytes), " of it weights and the optimiser's states; ", bytes_text(made.least_bytes),

@@ -25,8 +25,7 @@ struct NetworkConfig {
   double momentum = 0.1;                                // of batch norms: the share of a step in the running statistics
   std::string activation = "relu";
   double dropout = 0;
-  std::string file;   // a model's folder, layer list or ONNX file
-  std::string image;  // the model's name in messages
+  std::string file;  // a model's folder, layer list or ONNX file
 };
 
 // Heads of the phantom generator.

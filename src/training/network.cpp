@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/tensor.h"
 #include "gyrus/ops.h"
 #include "training/networks.h"
@@ -56,9 +57,7 @@ void TrainNetwork::add_adapters(const AdapterConfig& adapters, uint64_t seed) {
     const int64_t out = tensor.shape[0], in = tensor.size() / out;
     Tensor a(DType::F32, {adapters.rank, in});
     for (int64_t i = 0; i < a.size(); ++i)
-      set(a, i,
-          normal_at(mix(seed) ^ std::hash<std::string>{}(name), static_cast<uint64_t>(i)) /
-              std::sqrt(static_cast<double>(in)));
+      set(a, i, normal_at(mix(seed) ^ fnv1a(name), static_cast<uint64_t>(i)) / std::sqrt(static_cast<double>(in)));
     adapter_start_[factor(name, "a")] = std::move(a);
     adapter_start_[factor(name, "b")] = Tensor(DType::F32, {out, adapters.rank});
   }

@@ -164,13 +164,11 @@ class Training {
   void save() {
     state_.seconds = spent_ + since(begin_);
     write_checkpoint(out_, {state_, config_.hash, trainer_->save()});
-    saved_ = state_.step;
   }
 
   void restore(const Checkpoint& checkpoint) {
     trainer_->load(checkpoint.trainer);
     state_ = checkpoint.state;
-    saved_ = state_.step;
     spent_ = state_.seconds;
     begin_ = Clock::now();
     first_ = state_.step;
@@ -290,8 +288,8 @@ class Training {
   std::optional<Validation> last_, best_;
   std::optional<SamplePicture> sample_, input_;  // of the validation; of a step
   bool stopped_ = false;
-  int64_t first_ = 0, saved_ = 0;  // steps: where this run began, of the last checkpoint
-  double spent_ = 0;               // seconds before this run
+  int64_t first_ = 0;  // the step where this run began
+  double spent_ = 0;   // seconds before this run
   Clock::time_point begin_ = Clock::now();
   std::optional<Clock::time_point> shown_;
   std::future<std::map<std::string, Tensor>> next_;

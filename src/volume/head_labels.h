@@ -1,5 +1,4 @@
 #pragma once
-#include <string>
 #include <vector>
 
 #include "volume/volume.h"
@@ -18,10 +17,9 @@ struct HeadLabelOptions {
 };
 
 struct HeadLabels {
-  Volume labels;                     // U8 on the grid of both
-  std::vector<int64_t> brain;        // labels that are brain: those of the segmentation and the fluid between them
-  std::vector<int64_t> outside;      // the others, with 0, the air
-  std::vector<std::string> notices;  // one line each
+  Volume labels;                 // U8 on the grid of both
+  std::vector<int64_t> brain;    // labels that are brain: those of the segmentation and the fluid between them
+  std::vector<int64_t> outside;  // the others, with 0, the air
 };
 
 // The segmentation's labels stay, or become tissues 1 … from dark to bright; what closing and growing adds is one more
