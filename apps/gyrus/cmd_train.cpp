@@ -147,6 +147,7 @@ void add_train(CLI::App& app) {
   command->add_flag("--evaluate", arguments->evaluate,
                     "Train nothing: Dice of the model in that folder on the phantoms of the config's evaluation");
   add_device_options(*command, arguments->device);
+  command->remove_option(command->get_option("--precision"));  // the config says it
   command->add_flag("-q,--quiet", arguments->quiet, "Say nothing unless it fails");
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   command->callback([arguments] { run(*arguments); });
