@@ -18,25 +18,12 @@ namespace {
 
 // The streams of one call of augment; other calls of random functions count from 0.
 constexpr int64_t kFirstStream = int64_t{1} << 20, kStreams = 8;
-enum Stream : int64_t { kUniform, kNormal, kElastic, kBias, kNoise, kTissue, kMeans, kDeviations };
+constexpr int64_t kUniform = 0, kNormal = 1, kElastic = 2, kBias = 3, kNoise = 4, kTissue = 5, kMeans = 6,
+                  kDeviations = 7;
 
 // Places of a sample's numbers in the list of uniform ones.
-enum Number : int64_t {
-  kFlip = 0,
-  kRotate = 3,
-  kScale = 6,
-  kShear = 9,
-  kTranslate = 15,
-  kNoiseLevel = 18,
-  kBiasLevel,
-  kContrast,
-  kBrightness,
-  kBlur,
-  kResolution,
-  kAxis,
-  kAir,
-  kNumbers
-};
+constexpr int64_t kFlip = 0, kRotate = 3, kScale = 6, kShear = 9, kTranslate = 15, kNoiseLevel = 18, kBiasLevel = 19,
+                  kContrast = 20, kBrightness = 21, kBlur = 22, kResolution = 23, kAxis = 24, kAir = 25, kNumbers = 26;
 
 constexpr double kLeastVariance = 0.01;   // of a Gaussian mean, in voxels²: a single voxel to ten digits
 constexpr double kSliceVariance = 0.18;   // of a slice of thickness 1: its half width is its thickness

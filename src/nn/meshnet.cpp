@@ -14,7 +14,8 @@ constexpr int64_t kDropoutStream = 1 << 16;  // of the first layer; others count
 // Uniform numbers whose variance keeps that of what they are multiplied with, behind a ReLU.
 Tensor starting(const Shape& shape, int32_t seed, uint32_t stream) {
   Tensor weight(DType::F32, shape);
-  const double bound = std::sqrt(6 / static_cast<double>(element_count(shape) / shape[0]));
+  const int64_t summed = element_count(shape) / shape[0];  // by each output
+  const double bound = std::sqrt(6 / static_cast<double>(summed));
   for (int64_t i = 0; i < weight.size(); ++i) {
     const uint32_t word = threefry2x32({static_cast<uint32_t>(i), stream}, {static_cast<uint32_t>(seed), 0})[0];
     set(weight, i, bound * (2 * static_cast<double>(word >> 8) / 0x1p24 - 1));

@@ -74,7 +74,8 @@ TEST(Derivative, OfEveryRowEqualsDifferences) {
   for (const Elementwise& row : elementwise_rows()) {
     SCOPED_TRACE(std::string(row.name));
     if (!row.derivative) {
-      EXPECT_TRUE(row.gives == Gives::Truth || row.gives == Gives::Word || row.domain == Domain::Integers || row.chooses);
+      EXPECT_TRUE(row.gives == Gives::Truth || row.gives == Gives::Word || row.domain == Domain::Integers ||
+                  row.chooses);
       continue;
     }
     for (const Attrs& attrs : attrs_of(row))

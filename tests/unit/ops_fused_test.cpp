@@ -100,7 +100,8 @@ TEST(Wgsl, EveryElementwiseOpWritesAnExpression) {
     const Attrs attrs = row.name == "cast" ? Attrs{{"to", "f16"}} : Attrs{};
     const std::string text = row_wgsl(row, attrs, {"aa", "bb", "cc"}, wgsl::vec4f, "ii");
     EXPECT_EQ(text.find("ii") != std::string::npos, row.indexed) << row.name;
-    for (size_t k = row.indexed || row.only_trains ? 1 : 0; k < row.arity; ++k) EXPECT_THAT(text, HasSubstr(std::string(2, "abc"[k]))) << row.name;
+    for (size_t k = row.indexed || row.only_trains ? 1 : 0; k < row.arity; ++k)
+      EXPECT_THAT(text, HasSubstr(std::string(2, "abc"[k]))) << row.name;
     EXPECT_THAT(text, testing::Not(HasSubstr("$"))) << row.name;
   }
 }
