@@ -199,6 +199,31 @@ test("every optimiser takes steps, with clipping, groups and averages", async ()
   }
 });
 
+test("loss scaling halves where gradients are not finite, and is saved", async () => {
+  const g = new GraphBuilder();
+  const y = g.output("y", g.op("mul", [g.input("x", "f32", [1]), g.zeros("w", [1])]));
+  g.output("loss", g.op("mse", [y, g.input("target", "f32", [1])]));
+  const given = (x: number, target: number) => ({ x: floats([1], [x]), target: floats([1], [target]) });
+  const lossScaling = { start: 2 ** 30, patience: 2, most: 2 ** 34 };
+  const [trainer, plain] = [await create(g.graph, { recompute: "cheap", lossScaling }), await create(g.graph)];
+  for (let i = 0; i < 3; ++i) {
+    const [found, wanted] = [await trainer.step(given(1, 1)), await plain.step(given(1, 1))];
+    assert.ok(Math.abs(found.loss - wanted.loss) <= 1e-5 * wanted.loss);
+    assert.ok(found.updated && !found.skipped && !("overflow" in found.outputs));
+  }
+  assert.equal(trainer.lossScale, 2 ** 31);
+  const before = await trainer.parameters();
+  const { updated, skipped } = await trainer.step(given(1e15, 1e18)); // the loss is finite, 2^31 times its gradient is not
+  assert.deepEqual({ updated, skipped }, { updated: false, skipped: true });
+  assert.deepEqual(await trainer.parameters(), before);
+  assert.deepEqual([trainer.updates, trainer.steps, trainer.skipped, trainer.lossScale], [3, 4, 1, 2 ** 30]);
+  const again = await create(g.graph, { lossScaling: {} });
+  await again.load(await trainer.save());
+  assert.deepEqual([again.updates, again.skipped, again.lossScale], [3, 1, 2 ** 30]);
+  await assert.rejects(again.load(await plain.save()), isError("invalid-input", /saved without loss scaling/));
+  for (const each of [trainer, plain, again]) each.destroy();
+});
+
 test("an ONNX file's weights are trained", async () => {
   const onnx = onnxFile({
     inputs: [value("x", "f32", ["n", 3])], outputs: [value("y", "f32", ["n", 2])],

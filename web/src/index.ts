@@ -11,7 +11,7 @@ export {
 } from "./network-graph.js";
 export { TrainingCompiler, type Loss, type NetworkFiles } from "./trainee.js";
 export {
-  Trainer, type Optimizer, type ParameterGroup, type Schedule, type StepOptions, type StepResult, type TrainerOptions,
+  Trainer, type LossScaling, type Optimizer, type ParameterGroup, type Schedule, type StepOptions, type StepResult, type TrainerOptions,
 } from "./trainer.js";
 export { WorkerSegmenter } from "./segmenter.js";
 export type { WasmSource } from "./wasm.js";

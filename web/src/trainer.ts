@@ -53,6 +53,18 @@ export interface ParameterGroup {
   frozen?: boolean; // not trained
 }
 
+/**
+ * Keeps small gradients from becoming 0 where maps are stored in halves (precision "f16"): the loss is multiplied before
+ * gradients are taken, and they are divided again. A step whose gradients are not finite changes nothing and halves the
+ * scale; after `patience` good updates in a row it is doubled.
+ */
+export interface LossScaling {
+  start?: number; // 65536
+  patience?: number; // 2000
+  least?: number; // 1
+  most?: number; // 2^24
+}
+
 export interface TrainerOptions extends PlanningOptions {
   /** The output, one f32, that is made smaller; "loss" unless given. */
   loss?: string;
@@ -68,6 +80,10 @@ export interface TrainerOptions extends PlanningOptions {
   accumulate?: number;
   /** An exponential average of every parameter, with this decay, in the state "average/NAME". */
   average?: number;
+  lossScaling?: LossScaling;
+  /** What the way back makes again instead of keeping it: nothing, results of norms ("norms", unless given), or everything
+   *  elementwise as well. */
+  recompute?: "none" | "norms" | "cheap";
   /** Of the random numbers of a network with dropout; 0 unless given. */
   seed?: number;
   /** Where states live; a memory of the trainer's own unless given. */
@@ -82,13 +98,16 @@ export type StepOptions = RunOptions;
 
 export interface StepResult extends ProgramResult {
   loss: number;
-  updated: boolean; // false while gradients are only collected
+  updated: boolean; // false while gradients are only collected, and where the step was skipped
+  skipped: boolean; // gradients were not finite; the loss scale is smaller now
 }
 
 type Tensors = Record<string, HostTensor | DeviceTensor>;
 
 const counts = "trainer/counts"; // of a saved file: updates, steps that only collected since, all steps, seed
 const countsKept = 4;
+const scaling = "trainer/loss_scaling"; // likewise: scale, good updates since it changed, skipped updates
+const scalingKept = 3;
 const ownStates = ["optimizer/", "accumulated/"];
 
 function invalid(subject: string, message: string): GyrusError {
@@ -125,6 +144,9 @@ export class Trainer {
   #updates = 0;
   #collected = 0;
   #steps = 0;
+  #scale = 1;
+  #good = 0; // updates since the scale changed
+  #skipped = 0;
   #last: Promise<unknown> = Promise.resolve();
   #destroyed = false;
 
@@ -135,6 +157,7 @@ export class Trainer {
     this.#options = options;
     this.#schedule = options.schedule ?? {};
     this.#seed = options.seed ?? 0;
+    this.#resetScale();
     const place = { device, memory: this.memory, weights: this.#weights, limits };
     const plans = (kind: StepKind, checkFinite: boolean) => new ShapedPlans("trainer", place,
       (request) => trainee.plan(kind, request), false, { ...options, checkFinite });
@@ -178,6 +201,16 @@ export class Trainer {
   /** Of the next update. */
   get rate(): number {
     return this.#trainee.rate(this.#schedule, this.#updates);
+  }
+
+  /** Of the next step; 1 without loss scaling. */
+  get lossScale(): number {
+    return this.#scale;
+  }
+
+  /** Updates so far that were not made, since gradients were not finite. */
+  get skipped(): number {
+    return this.#skipped;
   }
 
   /** Bytes of its buffers on the device, without states. */
@@ -241,6 +274,7 @@ export class Trainer {
       await this.#prepare();
       await this.memory.reset(this.memory.names.filter((name) => ownStates.some((prefix) => name.startsWith(prefix))));
       this.#updates = this.#collected = this.#steps = 0;
+      this.#resetScale();
     });
   }
 
@@ -255,6 +289,10 @@ export class Trainer {
       for (const name of this.memory.names) all[name] = await this.memory.read(name);
       const data = new Uint8Array(new Int32Array([this.#updates, this.#collected, this.#steps, this.#seed]).buffer);
       all[counts] = { dtype: "i32", shape: [countsKept], data };
+      if (this.#options.lossScaling) {
+        const values = new Float32Array([this.#scale, this.#good, this.#skipped]);
+        all[scaling] = { dtype: "f32", shape: [scalingKept], data: new Uint8Array(values.buffer) };
+      }
       return writeSafetensors(all);
     });
   }
@@ -262,14 +300,20 @@ export class Trainer {
   load(file: Uint8Array): Promise<void> {
     return this.#inTurn(async () => {
       await this.#prepare();
-      const { [counts]: counted, ...states } = readSafetensors(file);
+      const { [counts]: counted, [scaling]: scaled, ...states } = readSafetensors(file);
       if (counted?.dtype !== "i32" || counted.shape.length !== 1 || counted.shape[0] !== countsKept)
         throw invalid("checkpoint", `has no '${counts}': it was not saved by a trainer`);
+      const scales = this.#options.lossScaling !== undefined;
+      if (scales && (scaled?.dtype !== "f32" || scaled.shape.length !== 1 || scaled.shape[0] !== scalingKept))
+        throw invalid("checkpoint", `has no '${scaling}': it was saved without loss scaling`);
       const missing = this.memory.names.filter((name) => !Object.hasOwn(states, name));
       if (missing.length > 0) throw invalid("checkpoint", `has no ${listed(missing)}`);
       await this.memory.write(states);
       const [updates, collected, steps, seed] = new Int32Array(counted.data.buffer);
       [this.#updates, this.#collected, this.#steps, this.#seed] = [updates!, collected!, steps!, seed!];
+      if (!scales) return;
+      const [scale, good, skipped] = new Float32Array(scaled!.data.buffer);
+      [this.#scale, this.#good, this.#skipped] = [scale!, good!, skipped!];
     });
   }
 
@@ -297,19 +341,40 @@ export class Trainer {
   }
 
   async #step(inputs: Tensors, options: StepOptions): Promise<StepResult> {
-    const { loss: name = "loss", accumulate = 1 } = this.#options;
-    const updated = this.#collected + 1 >= accumulate;
+    const { loss: name = "loss", accumulate = 1, lossScaling } = this.#options;
+    const updates = this.#collected + 1 >= accumulate;
+    const watches = lossScaling !== undefined && updates && !isAsked(options.captures, overflow);
     const drawn = { ...options.arguments, ...this.#randomKey() };
-    const more: Record<string, number> = updated ? { learning_rate: this.rate, step: this.#updates + 1 } : {};
+    const more: Record<string, number> = updates ? { learning_rate: this.rate, step: this.#updates + 1 } : {};
+    if (lossScaling) more.loss_scale = this.#scale;
     const given = { ...options, outputs: [...new Set([...(options.outputs ?? []), name])], arguments: { ...drawn, ...more } };
-    const result = await this.#plans[updated ? "update" : "collect"].run(inputs, given);
-    const { data } = result.outputs[name]!;
-    const loss = new DataView(data.buffer, data.byteOffset).getFloat32(0, true);
+    if (watches) given.captures = [...(options.captures || []) as string[], overflow];
+    const result = await this.#plans[updates ? "update" : "collect"].run(inputs, given);
+    const loss = firstFloat(result.outputs[name]!);
     if (!Number.isFinite(loss)) throw await this.#refusal(inputs, drawn, loss);
-    this.#collected = updated ? 0 : this.#collected + 1;
-    if (updated) ++this.#updates;
+    const skipped = lossScaling !== undefined && updates && firstFloat(result.outputs[overflow]!) !== 0;
+    if (lossScaling && updates) this.#adaptScale(skipped);
+    if (watches) delete result.outputs[overflow];
+    this.#collected = updates ? 0 : this.#collected + 1;
+    if (updates && !skipped) ++this.#updates;
     ++this.#steps;
-    return { ...result, loss, updated };
+    return { ...result, loss, updated: updates && !skipped, skipped };
+  }
+
+  #resetScale(): void {
+    this.#scale = this.#options.lossScaling ? this.#options.lossScaling.start ?? 65536 : 1;
+    this.#good = this.#skipped = 0;
+  }
+
+  // After an update, or one that was not made.
+  #adaptScale(skipped: boolean): void {
+    const { patience = 2000, least = 1, most = 2 ** 24 } = this.#options.lossScaling!;
+    this.#skipped += Number(skipped);
+    this.#good = skipped ? 0 : this.#good + 1;
+    if (skipped) this.#scale = Math.max(this.#scale / 2, least);
+    if (this.#good < patience) return;
+    this.#scale = Math.min(this.#scale * 2, most);
+    this.#good = 0;
   }
 
   // Of a network that draws random numbers.
@@ -330,6 +395,13 @@ export class Trainer {
       `those of the last good step; ${where}`);
   }
 }
+
+const overflow = "overflow"; // a capture, with loss scaling: not 0 where gradients are not finite
+
+const isAsked = (captures: boolean | string[] | undefined, name: string) =>
+  Array.isArray(captures) ? captures.includes(name) : captures === true;
+
+const firstFloat = ({ data }: HostTensor) => new DataView(data.buffer, data.byteOffset).getFloat32(0, true);
 
 // Without what concerns plans and devices; JSON has no infinity.
 function trainingOptions(options: TrainerOptions): object {

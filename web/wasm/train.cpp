@@ -132,6 +132,16 @@ Schedule schedule_of(const Json& json) {
   return s;
 }
 
+LossScaling scaling_of(const Json& json) {
+  LossScaling s;
+  Fields fields(json, "lossScaling");
+  fields.read("start", s.start);
+  fields.read("patience", s.patience);
+  fields.read("least", s.least);
+  fields.read("most", s.most);
+  return s;
+}
+
 TrainingOptions options_of(const Json& json) {
   TrainingOptions t;
   Fields fields(json, "trainer");
@@ -152,6 +162,9 @@ TrainingOptions options_of(const Json& json) {
   fields.read("clipValue", t.clip_value);
   fields.read("accumulate", t.accumulate);
   fields.read("average", t.average);
+  if (const Json* scaling = fields.find("lossScaling")) t.loss_scaling = scaling_of(*scaling);
+  fields.choose<Recompute>("recompute", t.recompute,
+                           {{"none", Recompute::None}, {"norms", Recompute::Norms}, {"cheap", Recompute::Cheap}});
   return t;
 }
 
