@@ -33,9 +33,9 @@ class Attrs {
   const std::string& text(const std::string& name) const;
   std::string text(const std::string& name, const std::string& fallback) const;
   const std::vector<int64_t>& integers(const std::string& name) const;
-  std::vector<int64_t> integers(const std::string& name, std::vector<int64_t> fallback) const;
+  std::vector<int64_t> integers(const std::string& name, const std::vector<int64_t>& fallback) const;
   std::vector<double> numbers(const std::string& name) const;  // takes a list of integers too
-  std::vector<double> numbers(const std::string& name, std::vector<double> fallback) const;
+  std::vector<double> numbers(const std::string& name, const std::vector<double>& fallback) const;
   const std::shared_ptr<const Tensor>& tensor(const std::string& name) const;
 
   const std::map<std::string, Attr>& all() const { return values_; }

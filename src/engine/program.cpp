@@ -34,8 +34,11 @@ struct ProgramImpl {
   Program::Make make;
   Shapes own;  // of the graph, where there is one for all shapes
   ProgramOptions options;
-  mutable std::mutex mutex;
-  std::list<Loaded> loaded;  // the one used last first
+  mutable std::mutex mutex{};
+  std::list<Loaded> loaded{};  // the one used last first
+
+  ProgramImpl(const Device& on, const Memory& shared, Program::Make maker, const ProgramOptions& wanted)
+      : device(on), memory(shared), make(std::move(maker)), options(wanted) {}
 
   Loaded& load(const Shapes& given) {
     Shapes shapes = own;
@@ -112,7 +115,7 @@ struct ProgramImpl {
 };
 
 Program::Program(const Device& device, Make make, const Memory& memory, const ProgramOptions& options)
-    : impl_(std::make_shared<ProgramImpl>(device, memory, std::move(make), Shapes{}, options)) {}
+    : impl_(std::make_shared<ProgramImpl>(device, memory, std::move(make), options)) {}
 Program::Program(const Device& device, Make make, const ProgramOptions& options)
     : Program(device, std::move(make), Memory(device), options) {}
 

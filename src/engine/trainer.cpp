@@ -51,11 +51,11 @@ struct TrainerImpl {
   double scale = 1;
   int64_t good = 0, skipped = 0;  // updates since the scale changed, and not made
 
-  TrainerImpl(const Device& device_, Graph graph_, const Memory& memory_, const TrainerOptions& options_)
-      : device(device_),
-        graph(std::move(graph_)),
-        options(options_),
-        memory(memory_),
+  TrainerImpl(const Device& on, Graph network, const Memory& shared, const TrainerOptions& wanted)
+      : device(on),
+        graph(std::move(network)),
+        options(wanted),
+        memory(shared),
         update(program(true)),
         collect(program(false)),
         inference(device, maker(inference_graph(graph, options.training), [](const Graph& g) { return g; }), memory,
@@ -65,10 +65,11 @@ struct TrainerImpl {
     reset_scale();
   }
 
-  Program program(bool updates_) {
-    return {device,
-            maker(graph, [t = options.training, updates_](const Graph& g) { return training_graph(g, t, updates_); }),
-            memory, options.program};
+  Program program(bool with_update) {
+    return {
+        device,
+        maker(graph, [t = options.training, with_update](const Graph& g) { return training_graph(g, t, with_update); }),
+        memory, options.program};
   }
 
   void reset_scale() {
@@ -109,7 +110,7 @@ struct TrainerImpl {
     const bool scales = options.training.loss_scaling.has_value();
     const auto asked = std::find(run.captures.begin(), run.captures.end(), kOverflow) != run.captures.end();
     if (scales) run.arguments[kLossScale] = scale;
-    if (scales && updates_now && !asked) run.captures.push_back(kOverflow);
+    if (scales && updates_now && !asked) run.captures.emplace_back(kOverflow);
     std::vector<std::string> wanted = run.outputs.value_or(std::vector<std::string>{});
     if (std::find(wanted.begin(), wanted.end(), options.training.loss) == wanted.end())
       wanted.push_back(options.training.loss);

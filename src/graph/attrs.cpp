@@ -62,7 +62,7 @@ std::string Attrs::text(const std::string& name, const std::string& fallback) co
 const std::vector<int64_t>& Attrs::integers(const std::string& name) const {
   return expect<std::vector<int64_t>>(at(name), name, "a list of integers");
 }
-std::vector<int64_t> Attrs::integers(const std::string& name, std::vector<int64_t> fallback) const {
+std::vector<int64_t> Attrs::integers(const std::string& name, const std::vector<int64_t>& fallback) const {
   return has(name) ? integers(name) : fallback;
 }
 
@@ -71,7 +71,7 @@ std::vector<double> Attrs::numbers(const std::string& name) const {
   if (const auto* integers = std::get_if<std::vector<int64_t>>(&value)) return {integers->begin(), integers->end()};
   return expect<std::vector<double>>(value, name, "a list of numbers");
 }
-std::vector<double> Attrs::numbers(const std::string& name, std::vector<double> fallback) const {
+std::vector<double> Attrs::numbers(const std::string& name, const std::vector<double>& fallback) const {
   return has(name) ? numbers(name) : fallback;
 }
 

@@ -448,7 +448,7 @@ std::string Ctx::text(std::string_view name, const std::string& fallback) const 
   return a ? a->s : fallback;
 }
 
-Ints Ctx::list(std::string_view name, Ints fallback) const {
+Ints Ctx::list(std::string_view name, const Ints& fallback) const {
   const AttributeProto* a = find(name);
   return a ? a->ints : fallback;
 }

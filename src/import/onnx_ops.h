@@ -43,7 +43,7 @@ class Ctx {
   int64_t integer(std::string_view name) const;
   double number(std::string_view name, double fallback) const;
   std::string text(std::string_view name, const std::string& fallback) const;
-  Ints list(std::string_view name, Ints fallback = {}) const;
+  Ints list(std::string_view name, const Ints& fallback = {}) const;
   std::vector<double> numbers(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
   const AttributeProto* find(std::string_view name) const;

@@ -72,7 +72,7 @@ Val unary(const char* name, Val x) {
 }
 
 // Names that stand in tables as template arguments.
-#define GYRUS_NAME(id, text) constexpr const char* id = text
+#define GYRUS_NAME(id, text) constexpr const char* id = (text)
 GYRUS_NAME(kAdd, "add");
 GYRUS_NAME(kSub, "sub");
 GYRUS_NAME(kMul, "mul");
