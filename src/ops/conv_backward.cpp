@@ -136,12 +136,12 @@ Value turned(Value weight, int64_t groups) {
   return slice(reshape(transpose(reshape(weight, apart), perm), result), starts, ends, steps);
 }
 
-// Whether every voxel of the input makes a block of the result of its own.
+// Whether every voxel of the input makes a block of the result of its own, of more than itself.
 bool makes_blocks(const Node& node, const ConvAttrs& attrs, const Shape& kernel) {
   const auto none = [](const std::vector<int64_t>& all) {
     return std::all_of(all.begin(), all.end(), [](int64_t p) { return p == 0; });
   };
-  bool blocks = attrs.groups == 1 && none(attrs.pad_lo) && none(attrs.pad_hi) &&
+  bool blocks = element_count(kernel) > 1 && attrs.groups == 1 && none(attrs.pad_lo) && none(attrs.pad_hi) &&
                 none(output_padding(node, kernel.size())) && attrs.stride == kernel;
   for (size_t a = 0; a < kernel.size(); ++a) blocks = blocks && (attrs.dilation[a] == 1 || kernel[a] == 1);
   return blocks;
