@@ -13,7 +13,7 @@ bool gathers(const ConvSite& site) { return site.stats && site.options.conv.gath
 uint32_t workgroup_for(const ConvSite& site) {
   uint32_t wg = workgroup_size(site.target.limits, site.options.conv.workgroup);
   while (gathers(site) && wg > 1 &&
-         uint64_t{4} * wg * kStatisticsBytes > 3 * site.target.limits.max_compute_workgroup_storage_size)
+         uint64_t{4} * wg * kStatisticsBytes > uint64_t{3} * site.target.limits.max_compute_workgroup_storage_size)
     wg /= 2;
   return wg;
 }

@@ -15,7 +15,8 @@ struct Tile {
   uint32_t lanes() const { return across * down; }
   uint64_t row_bytes() const { return (uint64_t{rows} * steps + 1) * kVec4Bytes; }
   uint64_t column_bytes() const { return uint64_t{across} * quads * kVec4Bytes; }
-  uint64_t bytes() const { return down * row_bytes() + 4 * steps * column_bytes(); }
+  uint64_t depth() const { return uint64_t{4} * steps; }  // steps of k
+  uint64_t bytes() const { return down * row_bytes() + depth() * column_bytes(); }
 };
 
 // In order of preference, as far as there are enough of them to fill a device.
@@ -86,14 +87,14 @@ void emit(Lowering& lowering, const PackedConv& conv, StatsTarget*) {
   k.param("taps_hw", g.plane_taps()).param("taps_w", g.kernel[2]);
   k.param("chunks", chunks).param("tiles", taps * chunks).param("bias", taps * g.in_quads() * 4 * g.out_quads());
   k.shared("a_tile", "Rows", tile.row_bytes(), tile.down)
-      .shared("b_tile", "Columns", tile.column_bytes(), 4 * tile.steps);
+      .shared("b_tile", "Columns", tile.column_bytes(), tile.depth());
   k.constant("across", tile.across).constant("down", tile.down).constant("rows", tile.rows);
   k.constant("quads", tile.quads).constant("steps", tile.steps);
   k.constant("tile_m", tile.voxels()).constant("tile_n", tile.channels());
   // Quads of k that one round of all lanes fetches, and rounds.
-  const int64_t a_deep = tile.lanes() / tile.voxels(), b_deep = tile.lanes() * 4 / tile.channels();
+  const int64_t a_deep = tile.lanes() / tile.voxels(), b_deep = int64_t{4} * tile.lanes() / tile.channels();
   k.constant("a_deep", a_deep).constant("a_loads", tile.steps / a_deep);
-  k.constant("b_deep", b_deep).constant("b_loads", 4 * tile.steps / b_deep);
+  k.constant("b_deep", b_deep).constant("b_loads", int64_t{4} * tile.steps / b_deep);
   const bool masked = g.out_channels % 4 != 0 && !conv.keeps_zero;
   k.flag("masked", masked).text("mask", masked ? lane_mask(g.out_channels) : "").text("T", "vec4<f32>");
   k.text("epilogue", conv.epilogue).text("unpack", unpack_unit(*conv.in, "raw"));

@@ -81,7 +81,7 @@ class RowsEmitter {
   // As many lanes as have something to do.
   uint32_t lanes_of(uint32_t workgroup) const {
     uint32_t lanes = 1;
-    while (lanes < workgroup && lanes * 2 <= units_) lanes *= 2;
+    while (lanes < workgroup && uint64_t{2} * lanes <= units_) lanes *= 2;
     return lanes;
   }
 

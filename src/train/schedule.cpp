@@ -32,7 +32,8 @@ double learning_rate(const Schedule& schedule, int64_t step) {
     case ScheduleKind::Constant: break;
     case ScheduleKind::ByStep:
       return schedule.rate *
-             std::pow(schedule.gamma, static_cast<double>(step / std::max<int64_t>(1, schedule.step_size)));
+             std::pow(schedule.gamma, std::floor(static_cast<double>(step) /
+                                                 static_cast<double>(std::max<int64_t>(1, schedule.step_size))));
     case ScheduleKind::MultiStep: {
       const auto passed = std::count_if(schedule.milestones.begin(), schedule.milestones.end(),
                                         [&](int64_t milestone) { return milestone <= step; });
