@@ -24,7 +24,7 @@ std::vector<double> overlaps(const std::vector<uint8_t>& made, const std::vector
   return dice;
 }
 
-Volume volume_of(Tensor tensor, const Subject& subject) {
+Volume volume_of(const Tensor& tensor, const Subject& subject) {
   Volume grid({subject.extents[0], subject.extents[1], subject.extents[2]}, VoxelType::U8);
   set_affine(grid, subject.affine);
   return to_volume(tensor, grid);

@@ -178,9 +178,9 @@ Volume decode_mgh(std::span<const std::byte> bytes, int64_t frame, const std::st
   Affine affine = affine_of(header);
   if (!is_usable(affine)) {
     affine = affine_of(MghHeader{header.dims});
-    volume.notices.push_back("the directions in the header are singular; coronal slices of 1 mm assumed");
+    volume.notices.emplace_back("the directions in the header are singular; coronal slices of 1 mm assumed");
   } else if (!header.has_directions) {
-    volume.notices.push_back("the file does not say how it lies in the head; coronal slices of 1 mm assumed");
+    volume.notices.emplace_back("the file does not say how it lies in the head; coronal slices of 1 mm assumed");
   }
   set_affine(volume, affine);
   return volume;

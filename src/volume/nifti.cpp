@@ -177,7 +177,7 @@ void set_extents(NiftiHeader& header, const int64_t (&dim)[8], const std::string
 
 void tidy(NiftiHeader& header) {
   if (!std::isfinite(header.slope) || !std::isfinite(header.intercept))
-    header.notices.push_back("the scaling in the header is not finite and was ignored");
+    header.notices.emplace_back("the scaling in the header is not finite and was ignored");
   if (!std::isfinite(header.slope) || header.slope == 0) {
     header.slope = 1;
     header.intercept = 0;
@@ -186,7 +186,7 @@ void tidy(NiftiHeader& header) {
   NiftiSpace& space = header.space;
   const bool odd = std::any_of(space.pixdim.begin(), space.pixdim.end(),
                                [](double size) { return !std::isfinite(size) || size == 0; });
-  if (odd) header.notices.push_back("a voxel size in the header is 0 or not finite; 1 is taken for it");
+  if (odd) header.notices.emplace_back("a voxel size in the header is 0 or not finite; 1 is taken for it");
   space.qfac = space.qfac < 0 ? -1 : 1;
   for (double& size : space.pixdim) size = std::isfinite(size) && size != 0 ? std::abs(size) : 1.0;
   for (double& v : space.quatern) v = std::isfinite(v) ? v : 0.0;
@@ -243,12 +243,12 @@ void place(Volume& volume, NiftiKind kind) {
   if (space.sform_code > 0) {
     volume.affine = space.srow;
     found = is_usable(volume.affine);
-    if (!found) volume.notices.push_back("the sform is singular or not finite and was ignored");
+    if (!found) volume.notices.emplace_back("the sform is singular or not finite and was ignored");
   }
   if (!found && space.qform_code > 0) {
     volume.affine = qform_affine(space);
     found = is_usable(volume.affine);
-    if (!found) volume.notices.push_back("the qform is not finite and was ignored");
+    if (!found) volume.notices.emplace_back("the qform is not finite and was ignored");
   }
   if (!found) {
     const bool flip = kind == NiftiKind::Analyze;

@@ -127,7 +127,7 @@ void add_warnings(Report& report, const Gathered& gathered, bool brain) {
     if (++count <= 5) missing += (missing.empty() ? "" : ", ") + label.name;
   }
   if (report.total_mm3 == 0) {
-    report.warnings.push_back("no voxel has a label");
+    report.warnings.emplace_back("no voxel has a label");
     return;
   }
   if (count > 0)
