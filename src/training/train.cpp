@@ -133,7 +133,6 @@ class Training {
     trainer_.reset();
     device_.emplace(open_gpu(run_.device));
     trainer_.emplace(*device_, prepared_.graph, trainer_options(config_, run_));
-    trainer_->memory();
     if (prepared_.data.validation)
       validator_.emplace(*device_, *prepared_.network, trainer_->memory(), program_options(),
                          [this](const std::string& name) { return called(name); });

@@ -10,6 +10,7 @@
 #include "core/files.h"
 #include "core/tensor.h"
 #include "import/safetensors.h"
+#include "support/test_folder.h"
 #include "training/train.h"
 
 namespace gyrus::test {
@@ -18,17 +19,8 @@ namespace {
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-class Training : public testing::Test {
+class Training : public InFolder {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "gyrus_training_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
   static TrainConfig config(const std::string& more,
                             const std::string& network = R"({"channels": 3, "dilations": [1]})") {
     return parse_config(R"({"classes": 6, "data": {"phantoms": {"count": 2, "sizes": 16}}, "steps": 4,
@@ -57,7 +49,6 @@ class Training : public testing::Test {
     return read_safetensors_exactly(std::span(bytes), name);
   }
 
-  fs::path folder_;
   std::string said_;
 };
 

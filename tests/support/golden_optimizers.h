@@ -1,4 +1,7 @@
 #pragma once
+#include <algorithm>
+#include <cmath>
+
 #include "core/tensor.h"
 #include "gyrus/train.h"
 #include "support/golden_cases.h"
@@ -48,6 +51,17 @@ inline Tensor part(const Tensor& all, int64_t i) {
 inline double rate_of(const Json& json, int64_t t) {
   const Json& lr = json["attrs"]["lr"];
   return lr.is_array() ? lr[static_cast<size_t>(t)].get<double>() : lr.get<double>();
+}
+
+// The largest difference over the largest wanted value; `found` gives element i.
+template <class Found>
+double relative(const Found& found, const Tensor& wanted) {
+  double worst = 0, largest = 1e-30;
+  for (int64_t i = 0; i < wanted.size(); ++i) {
+    worst = std::max(worst, std::abs(found(i) - get(wanted, i)));
+    largest = std::max(largest, std::abs(get(wanted, i)));
+  }
+  return worst / largest;
 }
 
 }  // namespace gyrus::test

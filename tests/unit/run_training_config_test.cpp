@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "support/test_folder.h"
 #include "training/config.h"
 #include "training/subjects.h"
 #include "training/train.h"
@@ -157,17 +158,8 @@ TEST(TrainBatch, DependsOnConfigAndStepAlone) {
   EXPECT_EQ(seen.size(), 5u);
 }
 
-class TrainData : public testing::Test {
+class TrainData : public InFolder {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "gyrus_training_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
   void put(const std::string& name, const Dims& dims, uint8_t largest) const {
     Volume volume(dims, VoxelType::U8);
     for (int64_t i = 0; i < volume.voxels(); ++i) volume.as<uint8_t>()[i] = static_cast<uint8_t>(i % (largest + 1));
@@ -182,8 +174,6 @@ class TrainData : public testing::Test {
       outline(config, Target{});
     });
   }
-
-  fs::path folder_;
 };
 
 TEST_F(TrainData, IsCheckedBeforeTheFirstStep) {
