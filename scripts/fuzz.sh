@@ -12,25 +12,36 @@ cmake --build --preset asan --target "${only:+fuzz_}${only:-fuzzers}" -j "$(npro
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 crashes="$root/build/asan/crashes"
-failed=0
-for program in build/asan/tests/fuzz/fuzz_*; do
-  [ -x "$program" ] && [ -f "$program" ] || continue
-  name=${program##*/fuzz_}
-  [ -z "$only" ] || [ "$only" = "$name" ] || continue
+
+# One fuzzer over its seeds; what it said comes out in one piece, since several run at a time.
+fuzz() {
+  name=${1##*/fuzz_}
   mkdir -p "$work/$name/corpus" "$work/$name/crashes"
   [ ! -d "tests/fuzz/corpus/$name" ] || cp "tests/fuzz/corpus/$name"/* "$work/$name/corpus"
   dict="tests/fuzz/$name.dict"
-  echo "fuzz $name: $seconds s"
-  if ! "$program" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=3072 -print_final_stats=1 \
+  if "$1" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=3072 -print_final_stats=1 \
       ${dict:+$([ -f "$dict" ] && echo "-dict=$dict")} -artifact_prefix="$work/$name/crashes/" \
       "$work/$name/corpus" >"$work/$name/log" 2>&1; then
-    failed=1
-    mkdir -p "$crashes"
-    cp "$work/$name/crashes"/* "$crashes/" 2>/dev/null || true
-    tail -40 "$work/$name/log"
-    echo "fuzz $name: FAILED, input in $crashes"
-  else
-    grep -E 'stat::number_of_executed_units|stat::peak_rss_mb' "$work/$name/log" | tr '\n' ' ' && echo
+    echo "fuzz $name: $seconds s, $(grep -E 'stat::number_of_executed_units|stat::peak_rss_mb' "$work/$name/log" | tr -s ' \n' ' ')"
+    return 0
+  fi
+  mkdir -p "$crashes"
+  cp "$work/$name/crashes"/* "$crashes/" 2>/dev/null || true
+  echo "$(tail -40 "$work/$name/log")
+fuzz $name: FAILED, input in $crashes"
+  touch "$work/failed"
+}
+
+running=0
+for program in build/asan/tests/fuzz/fuzz_*; do
+  [ -x "$program" ] && [ -f "$program" ] || continue
+  [ -z "$only" ] || [ "$only" = "${program##*/fuzz_}" ] || continue
+  fuzz "$program" &
+  running=$((running + 1))
+  if [ "$running" -ge "$(nproc)" ]; then
+    wait
+    running=0
   fi
 done
-exit $failed
+wait
+[ ! -e "$work/failed" ]

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 # What a build in the tree is linked with, where no file is named.
 [ $# -gt 0 ] || set -- $(ldconfig -p | awk '$1 ~ /^(libdeflate|libpng16|libjpeg|libz)\.so/ && /x86-64/ {print $NF}')
 # In the program itself, as headers or as text of the page.
-packages=(nlohmann-json3-dev libcli11-dev libcpp-httplib-dev)
+packages=(nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libcpp-httplib-dev)
 for file in "$@"; do
   # Debian knows some libraries by the path before /usr was merged.
   real=$(realpath "$file")

@@ -5,13 +5,13 @@
 #   --with-web           also what web/ needs to be built and tested: emscripten, Chromium, its npm packages
 #   --with-python        also what the Python package needs to be built and used: pybind11, numpy, nibabel, pip, venv
 #   --with-tests         also what the tests compare with or run under: the same, pytest, scipy, Slurm, Snakemake, and the
-#                        BIDS validator (npm)
+#                        BIDS validator and the OpenAI client (npm)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # what the build needs | what the tests need on top
 packages=(build-essential cmake ninja-build pkg-config git ca-certificates nodejs npm
-  nlohmann-json3-dev libcli11-dev libdeflate-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libcpp-httplib-dev libvulkan1 libcurl4
+  nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libdeflate-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libcpp-httplib-dev libhwy-dev libvulkan1 libcurl4
   libgtest-dev libgmock-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
   python3)
 vulkan_driver=mesa-vulkan-drivers
@@ -91,4 +91,5 @@ if [ -n "$with_web" ]; then
   [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || npm_packages scripts/node "Node 20"
 fi
 [ -z "$with_tests" ] || npm_packages tests/bids "the BIDS validator"
+[ -z "$with_tests" ] || npm_packages tests/serve "the OpenAI client"
 say "ready"

@@ -50,6 +50,7 @@ OpCase make_case(OpCase c, std::function<void(CaseBuilder&)> make);
 // A step of a body.
 Node step(const std::string& op, std::vector<ValueId> inputs, Attrs attrs = {});
 
+void add_block_cases(std::vector<OpCase>& cases);
 void add_conv_cases(std::vector<OpCase>& cases);
 void add_norm_cases(std::vector<OpCase>& cases);
 void add_elementwise_cases(std::vector<OpCase>& cases);

@@ -256,6 +256,11 @@ void add_weights(std::vector<OpCase>& cases) {
       {{"stride", Ints{2, 2, 3}}, {"pads", pads({0, 1, 1}, {0, 1, 2})}});
   add("3d_out_of_reach", {1, 2, 3, 3, 3}, {1, 2, 3, 3, 3}, {3, 3, 3},
       {{"dilation", Ints{4, 4, 4}}, {"pads", same({4, 4, 4})}});
+  add("2d_many", {2, 30, 5, 21}, {2, 50, 5, 21}, {3, 3}, {{"pads", same({1, 1})}});
+  add("2d_many_dilation", {1, 26, 6, 19}, {1, 32, 6, 17}, {2, 2},
+      {{"dilation", Ints{1, 3}}, {"pads", pads({1, 1}, {0, 0})}});
+  add("3d_many_stride", {1, 32, 4, 5, 33}, {1, 27, 2, 3, 17}, {3, 3, 3},
+      {{"stride", Ints{2, 2, 2}}, {"pads", same({1, 1, 1})}});
   OpCase large;
   large.large = true;
   add("large", {1, 5, 40, 66, 52}, {1, 6, 40, 66, 52}, {3, 3, 3}, {{"pads", same({1, 1, 1})}}, large);

@@ -37,6 +37,7 @@ void print(const AdapterInfo& adapter) {
   std::printf("%u: %s\n   %s, %s, %s\n", adapter.index, adapter.name.c_str(), to_string(adapter.type),
               adapter.backend.c_str(), adapter.driver.c_str());
   if (adapter.memory_bytes) std::printf("   memory    %s\n", bytes_text(*adapter.memory_bytes).c_str());
+  if (adapter.type == AdapterType::Cpu) return;
   std::string features;
   for (const std::string& name : feature_names(adapter.features)) features += (features.empty() ? "" : ", ") + name;
   std::printf("   features  %s\n   limits\n", features.empty() ? "none" : features.c_str());
@@ -48,7 +49,7 @@ void print(const AdapterInfo& adapter) {
 }  // namespace
 
 void add_devices(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("devices", "List the GPUs that gyrus can use, best first");
+  CLI::App* command = app.add_subcommand("devices", "List the GPUs that gyrus can use, and the CPU, best first");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print JSON");
   command->callback([json] {

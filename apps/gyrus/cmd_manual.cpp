@@ -16,13 +16,23 @@ constexpr Examples kExamples[] = {
     {"run",
      "  gyrus run model.onnx --input x=x.npy --output-dir results\n  gyrus run model.onnx --shape x=1,3,224,224 "
      "--stats\n  gyrus run net.onnx --input image=photo.jpg --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225"},
+    {"generate",
+     "  gyrus generate model.gguf \"Once upon a time\" --tokens 200\n  gyrus generate model.gguf \"Dear\" "
+     "--temperature "
+     "0.8 --top-k 40 --top-p 0.95 --seed 7"},
     {"verify",
      "  gyrus verify mindgrab\n  gyrus verify model.onnx --shape x=1,3,224,224 --limits default --bundle report"},
     {"train", "  gyrus train config.json\n  gyrus train config.json --dry-run\n  gyrus train config.json --resume"},
     {"labels", "  gyrus labels scan.nii.gz brain.nii.gz -o head.nii.gz"},
+    {"chat", "  gyrus chat model.gguf --system \"Be brief.\""},
+    {"serve", "  gyrus serve model.gguf --port 8080\n  gyrus serve model.gguf --host 0.0.0.0 --key SECRET"},
+    {"tokenize",
+     "  gyrus tokenize model.gguf \"Once upon a time\"\n  gyrus tokenize model.gguf --file story.txt | gyrus tokenize "
+     "model.gguf --decode"},
     {"plan",
      "  gyrus plan mindgrab --size 256 --limits default\n  gyrus plan mindgrab --dump kernels -o plan.json\n  gyrus "
-     "plan model.onnx --shape x=1,3,224,224 --html plan.html --profile\n  gyrus plan mindgrab --size 128 --train -q"},
+     "plan model.onnx --shape x=1,3,224,224 --html plan.html --profile\n  gyrus plan mindgrab --size 128 --train -q\n"
+     "  gyrus plan model.gguf --context 8192 --cache f16"},
     {"info", "  gyrus info mindgrab\n  gyrus info models/model18cls --size 128 --json"},
     {"devices", "  gyrus devices\n  gyrus devices --json"},
     {"tune", "  gyrus tune mindgrab --size 256"},

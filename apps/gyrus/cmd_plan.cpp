@@ -13,6 +13,7 @@
 #include "plan/check.h"
 #include "plan_page.h"
 #include "runtime/executor.h"
+#include "text_arguments.h"
 #include "volume/io.h"
 
 namespace gyrus::cli {
@@ -21,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct PlanArguments {
+  TextArguments text;
   CompileArguments compile;
   NetworkArguments network;  // of ONNX models
   std::string dump, output, html;
@@ -239,7 +241,11 @@ void write_page(const PlanArguments& arguments, const Looked& looked, const Prof
   write_file(arguments.html, plan_page(page));
 }
 
+bool is_gguf_path(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
+
 void run(const PlanArguments& arguments) {
+  if (is_gguf_path(arguments.compile.model))
+    return print_text_plan(arguments.compile.model, arguments.text, arguments.compile.device);
   const bool onnx = onnx::open_model(resolve_model(arguments.compile.model)).has_value();
   const std::optional<Graph> network = arguments.train ? std::optional(trained_network(arguments, onnx)) : std::nullopt;
   const Looked looked = network ? look_at_training(arguments, *network)
@@ -292,6 +298,7 @@ void add_plan(CLI::App& app) {
       ->check(CLI::IsMember({"none", "norms", "cheap"}))
       ->type_name("WHAT")
       ->capture_default_str();
+  add_text_options(*command, arguments->text);
   add_shape_options(*command, arguments->network);
   command->add_flag("-q,--quiet", arguments->quiet, "Print the summary only");
   command->callback([arguments] { run(*arguments); });

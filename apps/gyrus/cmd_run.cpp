@@ -28,7 +28,7 @@ void print_table(const char* title, const std::vector<onnx::OnnxPort>& ports,
   for (const onnx::OnnxPort& port : ports) {
     const auto found = tensors.find(port.name);
     if (found == tensors.end()) continue;
-    const Summary s = summary_of(found->second);
+    const ValueRange s = summary_of(found->second);
     std::printf("%-*s  %-9s %-20s %12.6g %12.6g %12.6g %6.1f%% %10lld\n", static_cast<int>(width), port.name.c_str(),
                 onnx::to_string(port.elem).c_str(), to_string(found->second.shape).c_str(), s.least, s.most, s.mean,
                 100 * s.zeros, static_cast<long long>(s.odd));

@@ -136,7 +136,7 @@ void run(const TrainArguments& arguments) {
 void add_train(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "Train a network as a config says and write it as a model folder");
   auto arguments = std::make_shared<TrainArguments>();
-  command->add_option("config", arguments->config, "The config, JSON (docs/training.md)")
+  command->add_option("config", arguments->config, "The config, JSON or TOML (.toml) (docs/training.md)")
       ->required()
       ->type_name("FILE");
   command->add_option("--out", arguments->out, "Folder for log, checkpoints and model; the config's unless given")

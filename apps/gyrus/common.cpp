@@ -58,7 +58,7 @@ LimitsChoice parse_limits(const std::string& text, const std::string& file) {
 class SilentStderr {
  public:
   SilentStderr() : saved_(dup(STDERR_FILENO)) {
-    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (saved_ >= 0 && nowhere >= 0) dup2(nowhere, STDERR_FILENO);
     if (nowhere >= 0) close(nowhere);
   }
@@ -151,8 +151,15 @@ void add_shared_flags(CLI::App& app) {
 }
 
 void add_device_options(CLI::App& command, DeviceArguments& arguments) {
-  command.add_option("--device", arguments.device, "GPU to use: its number or part of its name (see gyrus devices)")
-      ->type_name("N|NAME");
+  command
+      .add_option("--device", arguments.device,
+                  "Where to compute: cpu, gpu, or a number or part of a name of gyrus devices")
+      ->envname("GYRUS_DEVICE")
+      ->type_name("cpu|gpu|N|NAME");
+  command
+      .add_option("--threads", arguments.threads, "Threads on the CPU; as many as there are cores to use by default")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
   command
       .add_option("--limits", arguments.limits,
                   "Plan for the limits of the adapter, WebGPU's defaults, or a JSON file's")
@@ -176,6 +183,7 @@ SessionOptions session_options(const DeviceArguments& arguments) {
   SessionOptions options;
   options.precision = parse_precision(arguments.precision);
   options.device = arguments.device;
+  options.threads = arguments.threads;
   const LimitsChoice choice = read_limits(arguments.limits);
   options.limits = choice.limits;
   options.memory_bytes = choice.memory_bytes;
@@ -192,7 +200,11 @@ CompileTarget plan_target(const DeviceArguments& arguments) {
   const LimitsChoice choice = read_limits(arguments.limits);
   if (!choice.limits) {
     find_adapters();
-    return target_of(choose_adapter(arguments.device));
+    const AdapterInfo adapter = choose_adapter(arguments.device.empty() ? "webgpu" : arguments.device);
+    if (adapter.type == AdapterType::Cpu)
+      fail(ErrorCode::InvalidInput, "--device",
+           "the CPU needs no plan: plans are for WebGPU; name another device, or --limits default");
+    return target_of(adapter);
   }
   CompileTarget target = default_target();
   target.limits = *choice.limits;

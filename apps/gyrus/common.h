@@ -38,6 +38,7 @@ void add_shared_flags(CLI::App& app);
 // --device, --limits and --precision.
 struct DeviceArguments {
   std::string device;
+  int threads = 0;  // of the CPU; 0: as many as there are
   std::string limits = "adapter";
   std::string precision = "auto";
 };

@@ -85,9 +85,13 @@ int run(int argc, char** argv) {
   add_bids(app);
   add_conform(app);
   add_run(app);
+  add_generate(app);
   add_verify(app);
   add_train(app);
   add_labels(app);
+  add_chat(app);
+  add_serve(app);
+  add_tokenize(app);
   add_plan(app);
   add_info(app);
   add_devices(app);

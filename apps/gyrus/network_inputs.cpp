@@ -246,15 +246,16 @@ std::map<std::string, Tensor> random_tensors(const Graph& graph, uint64_t seed) 
 Device open(const DeviceArguments& arguments, std::optional<Limits>& limits) {
   find_adapters();
   limits = read_limits(arguments.limits).limits;
-  if (!limits) return open_gpu(arguments.device);
+  if (!limits) return open_best(arguments.device, arguments.threads);
   DeviceOptions options;
   options.selector = arguments.device;
+  options.threads = arguments.threads;
   options.limits = *limits;
   return open_device(options);
 }
 
-Summary summary_of(const Tensor& tensor) {
-  Summary s;
+ValueRange summary_of(const Tensor& tensor) {
+  ValueRange s;
   s.least = INFINITY;
   s.most = -INFINITY;
   int64_t zeros = 0;

@@ -56,10 +56,10 @@ std::string file_name(const std::string& name, std::set<std::string>& taken);
 void make_folder(const std::string& folder);
 
 // What stands in tables: extremes, mean, share of zeros and values that are not finite.
-struct Summary {
+struct ValueRange {
   double least = 0, most = 0, mean = 0, zeros = 0;
   int64_t odd = 0;
 };
-Summary summary_of(const Tensor& tensor);
+ValueRange summary_of(const Tensor& tensor);
 
 }  // namespace gyrus::cli

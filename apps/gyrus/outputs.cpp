@@ -98,15 +98,14 @@ void write_probabilities(const Segmentation& item, const std::string& path, cons
 }
 
 void write_tables(const OutputPaths& paths, const LabelTable& table, const Provenance& by) {
-  using Json = nlohmann::ordered_json;
   if (!paths.sidecar.empty()) write_file(paths.sidecar, sidecar_json(table));
   if (!paths.itksnap.empty()) write_file(paths.itksnap, itksnap_table(table));
   if (!paths.freesurfer.empty()) write_file(paths.freesurfer, freesurfer_table(table));
   for (const auto& [path, json] : paths.texts) {
-    Json text = json;
-    text["Provenance"] = Json::parse(provenance_json(by));
+    nlohmann::ordered_json text = json;
+    text["Provenance"] = nlohmann::ordered_json::parse(provenance_json(by));
     for (const std::string& one : for_classes(path, table))
-      write_file(one, text.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+      write_file(one, text.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   }
 }
 

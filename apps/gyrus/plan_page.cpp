@@ -10,20 +10,20 @@
 namespace gyrus::cli {
 namespace {
 
-using Json = nlohmann::json;
+using PageJson = nlohmann::json;
 
 // Texts and nodes that occur more than once are stored once: a network of 2,000 nodes is shown after every pass.
 class Tables {
  public:
-  size_t string(const std::string& text) { return index(strings_, string_list_, text, Json(text)); }
+  size_t string(const std::string& text) { return index(strings_, string_list_, text, PageJson(text)); }
 
   size_t signature(const Graph& graph, const Node& node) {
-    Json body = nullptr;
-    if (!node.body.empty()) body = Json::array();
+    PageJson body = nullptr;
+    if (!node.body.empty()) body = PageJson::array();
     for (const Node& step : node.body) body.push_back({step.op, to_string(step.attrs), step.label});
-    Json types = Json::array();
+    PageJson types = PageJson::array();
     for (ValueId id : node.outputs) types.push_back(type_text(graph.type(id)));
-    const Json all = {node.op, node.label, to_string(node.attrs), body, types};
+    const PageJson all = {node.op, node.label, to_string(node.attrs), body, types};
     return index(signatures_, signature_list_, text_of(all), all);
   }
 
@@ -31,25 +31,29 @@ class Tables {
     return cat(to_string(type.dtype), to_string(type.shape), type.layout == Layout::Packed ? " packed" : "");
   }
   // Names in model files need not be UTF-8.
-  static std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+  static std::string text_of(const PageJson& json) {
+    return json.dump(-1, ' ', false, PageJson::error_handler_t::replace);
+  }
 
-  Json strings() const { return string_list_; }
-  Json signatures() const { return signature_list_; }
+  PageJson strings() const { return string_list_; }
+  PageJson signatures() const { return signature_list_; }
 
  private:
-  static size_t index(std::unordered_map<std::string, size_t>& known, Json& list, const std::string& key, Json value) {
+  static size_t index(std::unordered_map<std::string, size_t>& known, PageJson& list, const std::string& key,
+                      PageJson value) {
     const auto [at, fresh] = known.emplace(key, list.size());
     if (fresh) list.push_back(std::move(value));
     return at->second;
   }
   std::unordered_map<std::string, size_t> strings_, signatures_;
-  Json string_list_ = Json::array(), signature_list_ = Json::array();
+  PageJson string_list_ = PageJson::array(), signature_list_ = PageJson::array();
 };
 
-Json graph_json(const std::string& name, const Graph& graph, Tables& tables) {
-  Json nodes = Json::array(), constants = Json::object(), sources = Json::object(), results = Json::object();
+PageJson graph_json(const std::string& name, const Graph& graph, Tables& tables) {
+  PageJson nodes = PageJson::array(), constants = PageJson::object(), sources = PageJson::object(),
+           results = PageJson::object();
   for (const Node& node : graph.nodes()) {
-    Json inputs = Json::array();
+    PageJson inputs = PageJson::array();
     for (ValueId id : node.inputs) {
       inputs.push_back(id == kNoValue ? int64_t{-1} : int64_t{id});
       if (id != kNoValue && graph.is_constant(id)) {
@@ -87,17 +91,17 @@ const char* kind_name(BufferKind kind) {
   return "arguments";
 }
 
-Json range_json(const BufferRange& range) { return {range.buffer, range.offset, range.size}; }
+PageJson range_json(const BufferRange& range) { return {range.buffer, range.offset, range.size}; }
 
-Json steps_json(const Plan& plan, const Profile& profile) {
-  Json steps = Json::array();
+PageJson steps_json(const Plan& plan, const Profile& profile) {
+  PageJson steps = PageJson::array();
   size_t timed = 0;  // dispatches are measured in their order
   for (const Step& step : plan.steps) {
     if (const auto* d = std::get_if<Dispatch>(&step)) {
-      Json ranges = Json::array();
+      PageJson ranges = PageJson::array();
       for (const BufferRange& range : d->bindings) ranges.push_back(range_json(range));
-      Json out = {{"kernel", d->kernel}, {"label", d->label}, {"groups", d->groups},
-                  {"flops", d->flops},   {"bytes", d->bytes}, {"ranges", ranges}};
+      PageJson out = {{"kernel", d->kernel}, {"label", d->label}, {"groups", d->groups},
+                      {"flops", d->flops},   {"bytes", d->bytes}, {"ranges", ranges}};
       if (timed < profile.steps.size()) {
         const StepTime& time = profile.steps[timed++];
         out["ns"] = time.end_ns - time.begin_ns;
@@ -114,10 +118,10 @@ Json steps_json(const Plan& plan, const Profile& profile) {
   return steps;
 }
 
-Json kernels_json(const Plan& plan) {
-  Json kernels = Json::array();
+PageJson kernels_json(const Plan& plan) {
+  PageJson kernels = PageJson::array();
   for (const PlanKernel& kernel : plan.kernels) {
-    Json bindings = Json::array();
+    PageJson bindings = PageJson::array();
     for (BindingKind kind : kernel.bindings) bindings.push_back(kind_name(kind));
     kernels.push_back({{"name", kernel.name},
                        {"entry", kernel.entry},
@@ -133,7 +137,8 @@ Json kernels_json(const Plan& plan) {
 
 std::string plan_page(const PlanPage& page) {
   Tables tables;
-  Json graphs = Json::array(), node_steps = Json::array(), buffers = Json::array(), slots = Json::array();
+  PageJson graphs = PageJson::array(), node_steps = PageJson::array(), buffers = PageJson::array(),
+           slots = PageJson::array();
   for (const auto& [name, graph] : page.graphs) graphs.push_back(graph_json(name, graph, tables));
   graphs.push_back(graph_json("as planned", page.trace.graph, tables));
   for (const PlanTrace::Steps& range : page.trace.nodes) node_steps.push_back({range.begin, range.end});
@@ -145,21 +150,21 @@ std::string plan_page(const PlanPage& page) {
     else
       fixed += buffer.size;
   }
-  Json tenants = Json::array();
+  PageJson tenants = PageJson::array();
   for (const PlanTrace::Tenant& t : page.trace.memory) tenants.push_back({t.label, t.bytes, t.first, t.last, t.buffer});
-  const Json data = {{"title", page.title},
-                     {"about", page.about},
-                     {"facts", page.facts},
-                     {"graphs", graphs},
-                     {"signatures", tables.signatures()},
-                     {"strings", tables.strings()},
-                     {"nodeSteps", node_steps},
-                     {"steps", steps_json(page.plan, page.profile)},
-                     {"kernels", kernels_json(page.plan)},
-                     {"buffers", buffers},
-                     {"slots", slots},
-                     {"fixed", fixed},
-                     {"tenants", tenants}};
+  const PageJson data = {{"title", page.title},
+                         {"about", page.about},
+                         {"facts", page.facts},
+                         {"graphs", graphs},
+                         {"signatures", tables.signatures()},
+                         {"strings", tables.strings()},
+                         {"nodeSteps", node_steps},
+                         {"steps", steps_json(page.plan, page.profile)},
+                         {"kernels", kernels_json(page.plan)},
+                         {"buffers", buffers},
+                         {"slots", slots},
+                         {"fixed", fixed},
+                         {"tenants", tenants}};
   std::string json = Tables::text_of(data);
   // Nothing in it may end the script that holds it.
   for (size_t at = json.find('<'); at != std::string::npos; at = json.find('<', at + 6)) json.replace(at, 1, "\\u003c");

@@ -91,8 +91,9 @@ Summary summarize(const Segmentation& item, const std::string& output, const Man
       cat(item.path, ": ", labelled, " of ", item.labels.voxels(), " voxels labelled by ", manifest.name, ", in ",
           output, "\n  ", item.facts.adapter.name, ", ", item.facts.precision, ", ", bytes_text(item.facts.peak_bytes),
           "; read ", seconds_text(seconds["read"]), ", conform ", seconds_text(seconds["conform"]), ", compile ",
-          seconds_text(seconds["compile"]), ", GPU ", seconds_text(item.profile.gpu_seconds), ", write ",
-          seconds_text(seconds["write"]), ", in all ", seconds_text(seconds["total"]), "\n");
+          seconds_text(seconds["compile"]), item.facts.adapter.type == AdapterType::Cpu ? ", CPU " : ", GPU ",
+          seconds_text(item.profile.gpu_seconds), ", write ", seconds_text(seconds["write"]), ", in all ",
+          seconds_text(seconds["total"]), "\n");
   Json times;
   for (const char* name : kStages) times[name] = seconds[name];
   times["gpu"] = item.profile.gpu_seconds;

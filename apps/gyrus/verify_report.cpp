@@ -29,13 +29,13 @@ std::string error_text(const VerifiedNode& node) {
 }
 
 std::string range_text(const Tensor& tensor) {
-  const Summary s = summary_of(tensor);
+  const ValueRange s = summary_of(tensor);
   return cat(to_string(tensor.dtype), to_string(tensor.shape), " from ", s.least, " to ", s.most,
              s.odd > 0 ? cat(", ", s.odd, " not finite") : "");
 }
 
 Json range_json(const VerifiedTensor& named) {
-  const Summary s = summary_of(named.tensor);
+  const ValueRange s = summary_of(named.tensor);
   return {{"name", named.name},
           {"type", to_string(named.tensor.dtype)},
           {"shape", named.tensor.shape},

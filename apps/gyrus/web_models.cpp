@@ -109,10 +109,9 @@ std::vector<WebModel> local_models(const std::vector<std::string>& folders) {
 }
 
 std::string models_index(const std::vector<WebModel>& models) {
-  using Json = nlohmann::ordered_json;
-  Json list = Json::array();
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const WebModel& model : models) {
-    Json files = Json::array();
+    nlohmann::ordered_json files = nlohmann::ordered_json::array();
     uint64_t bytes = 0;
     for (const WebFile& file : model.files) {
       files.push_back({{"name", file.name}, {"bytes", file.bytes}});
@@ -130,7 +129,9 @@ std::string models_index(const std::vector<WebModel>& models) {
                     {"path", escaped(model.name) + "/"},
                     {"files", files}});
   }
-  return Json{{"models", list}}.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return nlohmann::ordered_json{{"models", list}}.dump(2, ' ', false,
+                                                       nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace gyrus::cli

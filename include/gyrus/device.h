@@ -13,7 +13,7 @@
 namespace gyrus {
 
 // In the order of preference.
-enum class AdapterType : uint8_t { Discrete, Integrated, Other, Software };
+enum class AdapterType : uint8_t { Discrete, Integrated, Other, Cpu, Software };
 const char* to_string(AdapterType type);
 
 // What is known of an adapter before a device is opened on it.
@@ -28,22 +28,24 @@ struct AdapterInfo : Target {
   std::optional<uint64_t> memory_bytes;  // of the device's own memory, in all; none where the driver does not tell
 };
 
-// Every adapter that computes, best first: discrete before integrated before software. Dawn's Null backend is left out.
-// The API names one adapter per driver and power preference, so of several equal GPUs only the first is seen.
-// Where the Vulkan loader finds no hardware and NVIDIA's EGL driver is installed (a machine without a display), that
-// one is tried too, unless GYRUS_NO_EGL_ICD=1 or the environment chooses drivers itself (VK_ICD_FILENAMES,
-// VK_DRIVER_FILES).
+// Everything that computes, best first: discrete before integrated GPUs, then the CPU by kernels of its own, then
+// software Vulkan. Dawn's Null backend is left out. The API names one adapter per driver and power preference, so of
+// several equal GPUs only the first is seen. Where the Vulkan loader finds no hardware and NVIDIA's EGL driver is
+// installed (a machine without a display), that one is tried too, unless GYRUS_NO_EGL_ICD=1 or the environment chooses
+// drivers itself (VK_ICD_FILENAMES, VK_DRIVER_FILES).
 std::vector<AdapterInfo> list_adapters();
 
 // Forgets the adapters found so far, so that the next call looks at the drivers again. Open devices stay usable.
 void release_adapters();
 
-// The adapter that `selector` means: "" the best, "N" the one of that index, else the first whose name or driver
-// contains the text, in any case. Throws Device when there is none.
+// The adapter that `selector` means: "" what GYRUS_DEVICE says, or else the best, "cpu" the CPU, "gpu" the best that is
+// hardware, "webgpu" the best of WebGPU, with software Vulkan where there is no other, "N" the one of that index, else
+// the first whose name or driver contains the text, in any case. Throws Device when there is none.
 AdapterInfo choose_adapter(const std::string& selector);
 
 struct DeviceOptions {
-  std::string selector;  // as for choose_adapter
+  std::string selector;  // as for choose_adapter, but "" is the best of WebGPU
+  int threads = 0;       // of the CPU; 0: as many as the process may use
   Limits limits;         // what the plans need; only what exceeds the specification's defaults is asked for
   Features features;     // likewise
   // Where compiled pipelines are kept between processes; "" nowhere. By default gyrus/pipelines in the user's cache
@@ -61,6 +63,7 @@ class Device {
   Limits limits() const;      // that the device enforces
   Features features() const;  // that were asked for
   Target target() const;      // what plans for it are made for: those two, and the rest as the adapter has it
+  bool is_cpu() const;        // it runs graphs by kernels of its own; plans are for others
   bool lost() const;
   void check() const;             // throws Device when the device is lost or an error was reported since the last call
   uint64_t buffer_bytes() const;  // of all buffers that live on the device
@@ -77,8 +80,10 @@ class Device {
 
 // Throws Device when there is no such adapter or it refuses, OverLimits when it has less than asked for.
 Device open_device(const DeviceOptions& options = {});
-// With all limits and features that the adapter offers; `selector` as for choose_adapter.
+// With all limits and features that the adapter offers; `selector` as for DeviceOptions.
 Device open_gpu(const std::string& selector = {});
+// The same of whatever is best, as choose_adapter says: without a GPU the CPU, with so many threads.
+Device open_best(const std::string& selector = {}, int threads = 0);
 
 // WebGPU objects that this process holds, by type; all zero when every device and
 // executor is gone and release_adapters() was called.

@@ -116,6 +116,8 @@ class Graph {
   ValueId add_state(const std::string& name, TensorType type, std::shared_ptr<const Tensor> start = {});
   // After a run the state is `next`, a value of the same type; until then readers of `state` see what it was before.
   void update(ValueId state, ValueId next);
+  // The same instead of what it would have become; kNoValue: it stays as it is.
+  void set_next(ValueId state, ValueId next);
   // A value of rank 0 and type F32, I32 or U32.
   ValueId add_argument(const std::string& name, DType dtype, double least, double most);
   // Appends a node; output types come from the op's shape rule. Throws InvalidGraph where the rule refuses.

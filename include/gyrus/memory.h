@@ -48,6 +48,8 @@ class Memory {
   Tensor read(const std::string& name, std::optional<StateRange> range = {}) const;
   // Replaces a state, or a range of its elements by a tensor of one axis.
   void write(const std::string& name, const Tensor& value, std::optional<StateRange> range = {});
+  // Replaces bytes of a state, from `offset` on: raw ranges of a file go to the device without another copy.
+  void write_bytes(const std::string& name, uint64_t offset, const std::byte* data, uint64_t bytes);
   // Replaces several; all are checked before the first is written.
   void write(const std::map<std::string, Tensor>& values);
   // Gives states their first contents again: all, or those named.

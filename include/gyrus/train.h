@@ -63,7 +63,8 @@ struct ParameterGroup {
 
 // Keeps small gradients from becoming 0 where maps are stored in halves (ProgramOptions::precision): the loss is
 // multiplied before gradients are taken, and they are divided again. A step whose gradients are not finite changes
-// nothing and halves the scale; after `patience` good updates in a row it is doubled.
+// nothing and halves the scale, at the least scale it is an error; after `patience` good updates in a row it is
+// doubled.
 struct LossScaling {
   double start = 65536;
   int64_t patience = 2000;
@@ -114,6 +115,8 @@ std::vector<std::string> trainable(const Graph& graph, const TrainingOptions& op
 // The graph of one step: outputs as before, a capture "gradient/NAME" for every parameter, and its update. With
 // `accumulate`, steps that only collect (`updates` false) differ from the one that updates.
 Graph training_graph(const Graph& graph, const TrainingOptions& options, bool updates = true);
+// The graph as it is, loss included, with states that stay as they are.
+Graph forward_graph(const Graph& graph);
 // The graph without its loss and what only that needs: outputs and inputs of the network alone, without dropout.
 Graph inference_graph(const Graph& graph, const TrainingOptions& options);
 

@@ -31,8 +31,8 @@ struct TrainerImpl;
 // compiled apart and share one Memory; plans are made for the shapes that come.
 //
 // Copies are the same trainer. Any thread may call it; calls take turns in the order in which they come. A loss that is
-// not finite is NonFinite, naming the step and the first node whose values are not finite: parameters and the
-// optimiser's states are then those of the last good step.
+// not finite is NonFinite, naming the step and the first node whose values are not finite, and so are gradients that
+// are not finite at the least loss scale: all states are then those of the last good step.
 class Trainer {
  public:
   // Throws what training_graph finds wrong with the graph and the options.

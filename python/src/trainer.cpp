@@ -1,6 +1,7 @@
 // Training: gyrus::Trainer over arrays. Options come as dicts; a key that is unknown is refused with those that exist.
 #include <functional>
 
+#include "gyrus/train_fields.h"
 #include "module.h"
 
 namespace gyrus {
@@ -57,56 +58,28 @@ class Options {
   size_t found_ = 0;
 };
 
-Optimizer optimizer_of(const py::dict& given) {
-  Optimizer o;
-  Options("optimizer", given)
-      .read("kind", o.kind,
-            {{"sgd", OptimizerKind::Sgd},
-             {"adam", OptimizerKind::Adam},
-             {"adamw", OptimizerKind::AdamW},
-             {"rmsprop", OptimizerKind::RmsProp},
-             {"adagrad", OptimizerKind::Adagrad},
-             {"lion", OptimizerKind::Lion}})
-      .read("weight_decay", o.weight_decay)
-      .read("momentum", o.momentum)
-      .read("dampening", o.dampening)
-      .read("nesterov", o.nesterov)
-      .read("beta1", o.beta1)
-      .read("beta2", o.beta2)
-      .read("eps", o.eps)
-      .read("amsgrad", o.amsgrad)
-      .read("alpha", o.alpha)
-      .read("centered", o.centered)
-      .read("lr_decay", o.lr_decay)
-      .read("initial_accumulator", o.initial_accumulator)
-      .done();
+template <class Kind, size_t N>
+Kind kind_of(Options& options, const KindName<Kind> (&kinds)[N], Kind absent) {
+  std::vector<std::pair<const char*, Kind>> choices;
+  for (const auto& [name, kind] : kinds) choices.emplace_back(name, kind);
+  options.read("kind", absent, choices);
+  return absent;
+}
+
+Optimizer optimizer_from(const py::dict& given) {
+  Options options("optimizer", given);
+  Optimizer o = optimizer_of(kind_of(options, kOptimizerKinds, OptimizerKind::Adam));
+  each_optimizer_field([&](const auto& field, auto member) { options.read(field.name, o.*member); });
+  options.done();
   return o;
 }
 
 Schedule schedule_of(const py::dict& given) {
+  Options options("schedule", given);
   Schedule s;
-  Options("schedule", given)
-      .read("kind", s.kind,
-            {{"constant", ScheduleKind::Constant},
-             {"step", ScheduleKind::ByStep},
-             {"multistep", ScheduleKind::MultiStep},
-             {"exponential", ScheduleKind::Exponential},
-             {"cosine", ScheduleKind::Cosine},
-             {"warmup_cosine", ScheduleKind::WarmupCosine},
-             {"one_cycle", ScheduleKind::OneCycle}})
-      .read("rate", s.rate)
-      .read("gamma", s.gamma)
-      .read("step_size", s.step_size)
-      .read("milestones", s.milestones)
-      .read("least", s.least)
-      .read("total", s.total)
-      .read("warmup", s.warmup)
-      .read("start", s.start)
-      .read("rising", s.rising)
-      .read("div", s.div)
-      .read("final_div", s.final_div)
-      .read("linear", s.linear)
-      .done();
+  s.kind = kind_of(options, kScheduleKinds, s.kind);
+  each_schedule_field([&](const auto& field, auto member) { options.read(field.name, s.*member); });
+  options.done();
   return s;
 }
 
@@ -130,7 +103,7 @@ TrainerOptions options_of(const py::dict& given) {
       .read("recompute", options.training.recompute,
             {{"none", Recompute::None}, {"norms", Recompute::Norms}, {"cheap", Recompute::Cheap}})
       .done();
-  options.training.optimizer = optimizer_of(optimizer);
+  options.training.optimizer = optimizer_from(optimizer);
   options.schedule = schedule_of(schedule);
   for (const std::string& pattern : frozen) options.training.groups.push_back({.pattern = pattern, .frozen = true});
   if (precision_choice(precision) == PrecisionChoice::Auto)

@@ -118,7 +118,7 @@ def test_schedules_and_progress():
 @pytest.mark.parametrize(
     "options, said",
     [
-        (dict(optimizer="newton"), 'kind is "newton", expected one of sgd, adam'),
+        (dict(optimizer="newton"), 'kind is "newton", expected one of adam, adamw, sgd'),
         (dict(optimizer={"kind": "sgd", "speed": 1}), 'knows no "speed"; it knows: kind, weight_decay'),
         (dict(schedule={"total": "long"}), "total is 'long', which has the wrong type"),
         (dict(precision="f8"), 'is "f8", expected'),

@@ -20,6 +20,7 @@ struct CompileTarget : Target {
   std::string name;
   PlanOptions tuning;
   std::optional<MemoryBudget> memory;
+  bool cpu = false;      // not WebGPU: networks for the CPU's own kernels are made (compile_for_cpu)
   std::string device{};  // adapter and driver, under which tunings are kept; empty: none are looked for
   // The tuning kept for a graph that went through the passes, if there is one; may be empty.
   std::function<std::optional<ConvTuning>(const CompileTarget&, const Graph&)> kept{};
@@ -37,12 +38,18 @@ struct Windowed {
   std::vector<Start> starts;
 };
 
+namespace cpu {
+class Network;
+}
+
 struct Compiled {
   Graph before;  // as imported, with the normalisation in front and the argmax behind
   Graph after;   // as planned
   Plan plan;
   Decision decision;  // which plan it is, and why
   std::optional<Windowed> windowed{};
+  // On the CPU these run, and the plans only say what they are.
+  std::shared_ptr<cpu::Network> network{}, finish_network{};
 
   uint64_t peak_bytes() const;  // on the device, of all that is there at once
   double flops() const;         // of all windows

@@ -196,6 +196,8 @@ Compiled ScanPipeline::compile_for(const Segmentation& item, Attempt& attempt, b
   input_ = item.network.input;
   CompileTarget target = target_of(options_.session);
   target.tuning.check_finite = attempt.check_finite;
+  if (target.cpu && options_.session.precision == PrecisionChoice::F16) refuse_halves_on_cpu();
+  if (target.cpu) return compile_for_cpu(model_.model, spatial_, item.network, target);
   if (!is_first) return compile(model_.model, spatial_, item.network, target, attempt.plan);
   Compiled compiled = compile(model_.model, spatial_, item.network, target, options_.session.precision);
   attempt.plan = compiled.decision.plan;
@@ -204,7 +206,7 @@ Compiled ScanPipeline::compile_for(const Segmentation& item, Attempt& attempt, b
 
 void ScanPipeline::load(const Segmentation& item, Compiled compiled) {
   const Stage stage(options_.timeline, "compute " + options_.session.device, "compile", item.path);
-  session_.emplace(options_.session.device, std::move(compiled));
+  session_.emplace(options_.session.device, std::move(compiled), options_.session.threads);
 }
 
 void ScanPipeline::run(Segmentation& item, RunOptions options) {
@@ -303,7 +305,7 @@ void ScanPipeline::finish(Segmentation& item) const {
   {
     const Stage stage(options_.timeline, "finish", "unpack", item.path);
     const Tensor& labels = item.outputs.at("labels");
-    if (!allow_empty_) refuse_empty(model_.model.name, labels.data, /*on_cpu=*/false);
+    if (!allow_empty_) refuse_empty(model_.model.name, labels.data, item.facts.adapter.type == AdapterType::Cpu);
     const AxisOrder order = model_.model.onnx ? axis_order(*model_.model.onnx) : AxisOrder::Xyz;
     item.labels = to_volume(labels, item.network_input(), order);
     const auto maps = item.outputs.find("probabilities");

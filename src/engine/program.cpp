@@ -5,7 +5,9 @@
 #include <mutex>
 
 #include "core/error.h"
+#include "cpu/network.h"
 #include "engine/model_store.h"
+#include "engine/policy.h"
 #include "engine/program_plan.h"
 #include "graph/graph.h"
 #include "import/onnx_path.h"
@@ -50,6 +52,7 @@ struct ProgramImpl {
     }
     Planned about;
     about.shapes = shapes;
+    if (device.is_cpu()) return load_on_cpu(std::move(about));
     auto start = std::chrono::steady_clock::now();
     PlanOptions plan_options = device.adapter().type == AdapterType::Software ? software_options() : PlanOptions{};
     plan_options.check_finite = options.check_finite;
@@ -71,6 +74,31 @@ struct ProgramImpl {
     Planned& made = loaded.front().about;
     made.load_seconds = seconds_since(start);
     made.compiled = device.compiled_kernels() - before;
+    made.bytes = loaded.front().executor->allocated_bytes();
+    if (options.planned) options.planned(made);
+    return loaded.front();
+  }
+
+  Loaded& load_on_cpu(Planned about) {
+    if (options.precision.storage == DType::F16) refuse_halves_on_cpu();
+    const auto start = std::chrono::steady_clock::now();
+    Graph whole;
+    ProgramPlan ports = split_ports(make(about.shapes), whole);
+    if (results(whole).empty()) {
+      loaded.push_front({std::move(about), std::move(ports), std::nullopt});
+      return loaded.front();
+    }
+    Graph plain = optimize_plain(whole);
+    about.plan_seconds = seconds_since(start);
+    while (!loaded.empty() && loaded.size() >= std::max<size_t>(options.keep_plans, 1)) loaded.pop_back();
+    const auto planned = std::chrono::steady_clock::now();
+    cpu::NetworkOptions network_options;
+    network_options.check_finite = options.check_finite;
+    auto network = std::make_shared<cpu::Network>(std::move(plain), network_options);
+    loaded.push_front({std::move(about), std::move(ports), Executor(device, std::move(network), memory)});
+    Planned& made = loaded.front().about;
+    made.load_seconds = seconds_since(planned);
+    made.kernels = loaded.front().executor->plan().kernels.size();
     made.bytes = loaded.front().executor->allocated_bytes();
     if (options.planned) options.planned(made);
     return loaded.front();

@@ -18,16 +18,21 @@ std::map<std::string, DType> wide_results(const Graph& graph) {
 
 }  // namespace
 
-ProgramPlan plan_program(const Graph& graph, const Target& target, Precision precision, const PlanOptions& options) {
+ProgramPlan split_ports(const Graph& graph, Graph& whole) {
   ProgramPlan out;
   EmptyPorts empty = empty_ports(graph);
   out.empty_inputs = std::move(empty.inputs);
   out.empty_results = std::move(empty.results);
   const bool any = !out.empty_inputs.empty() || !out.empty_results.empty();
-  const Graph whole = any ? without_empty_ports(graph) : graph;
-  if (results(whole).empty()) return out;
+  whole = any ? without_empty_ports(graph) : graph;
   out.wide = wide_results(whole);
-  out.plan = make_plan(optimize(whole, precision), target, options);
+  return out;
+}
+
+ProgramPlan plan_program(const Graph& graph, const Target& target, Precision precision, const PlanOptions& options) {
+  Graph whole;
+  ProgramPlan out = split_ports(graph, whole);
+  if (!results(whole).empty()) out.plan = make_plan(optimize(whole, precision), target, options);
   return out;
 }
 

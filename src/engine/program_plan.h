@@ -21,6 +21,8 @@ struct ProgramPlan {
   std::map<std::string, TensorType> empty_results;  // likewise: the plan does not make them
 };
 
+// Without the plan: how the graph's ports change, and the graph that is left of it.
+ProgramPlan split_ports(const Graph& graph, Graph& whole);
 // Throws what the passes and the planner throw.
 ProgramPlan plan_program(const Graph& graph, const Target& target, Precision precision, const PlanOptions& options);
 

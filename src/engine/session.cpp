@@ -2,6 +2,8 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "core/text.h"
+#include "cpu/network.h"
 #include "engine/tuner.h"
 
 namespace gyrus {
@@ -37,9 +39,10 @@ void append(Profile& all, const Profile& next) {
   all.read_back_bytes += next.read_back_bytes;
 }
 
-Device device_for(const std::string& selector, const Compiled& compiled) {
+Device device_for(const std::string& selector, const Compiled& compiled, int threads) {
+  if (compiled.network) return open_best("cpu", threads);
   DeviceOptions wanted;
-  wanted.selector = selector;
+  wanted.selector = std::to_string(choose_adapter(selector).index);
   wanted.limits = compiled.plan.needs;
   if (compiled.windowed) wanted.limits = both(wanted.limits, compiled.windowed->finish.needs);
   wanted.features = compiled.plan.features;
@@ -56,6 +59,7 @@ CompileTarget target_of(const AdapterInfo& adapter, const std::optional<Limits>&
   target.kept = [](const CompileTarget& t, const Graph& graph) {
     return kept_tuning(tuning_key(t.device, graph, t.limits), t.tuning.conv);
   };
+  target.cpu = adapter.type == AdapterType::Cpu;
   if (adapter.type == AdapterType::Software) target.tuning = software_options();
   if (limits) target.limits = intersect(*limits, adapter.limits);
   return target;
@@ -67,16 +71,42 @@ CompileTarget target_of(const SessionOptions& options) {
   return target;
 }
 
-Session::Session(const std::string& device, Compiled compiled)
+Compiled compile_for_cpu(const Model& model, const Shape& spatial, const NetworkOptions& network,
+                         const CompileTarget& target) {
+  Compiled out;
+  std::optional<WindowGraphs> graphs;
+  if (model.onnx) graphs = window_graphs(model, spatial, network.output);
+  out.before = graphs ? std::move(graphs->window) : network_graph(model, spatial, network);
+  out.after = optimize_plain(out.before);
+  cpu::NetworkOptions options;
+  options.check_finite = target.tuning.check_finite;
+  out.network = std::make_shared<cpu::Network>(out.after, options);
+  out.plan = describe(*out.network);
+  if (graphs && graphs->finish) {
+    out.finish_network = std::make_shared<cpu::Network>(optimize_plain(*graphs->finish), options);
+    out.windowed = {describe(*out.finish_network), std::move(graphs->starts)};
+  }
+  if (target.memory && out.peak_bytes() > target.memory->bytes)
+    fail(ErrorCode::OverLimits, {Hint::SmallerVolume, Hint::SmallerModel}, model.name, "needs ",
+         bytes_text(out.peak_bytes()), " of memory for ", extents_text(spatial), " voxels on the CPU, but ",
+         bytes_text(target.memory->bytes), " are left");
+  return out;
+}
+
+Session::Session(const std::string& device, Compiled compiled, int threads)
     : decision_(std::move(compiled.decision)),
       peak_bytes_(compiled.peak_bytes()),
       flops_(compiled.flops()),
-      device_(device_for(device, compiled)),
+      device_(device_for(device, compiled, threads)),
       memory_(device_),
-      executor_(device_, std::move(compiled.plan), memory_) {
+      executor_(compiled.network ? Executor(device_, compiled.network, memory_)
+                                 : Executor(device_, std::move(compiled.plan), memory_)) {
   if (!compiled.windowed) return;
   starts_ = std::move(compiled.windowed->starts);
-  finish_.emplace(device_, std::move(compiled.windowed->finish), memory_);
+  if (compiled.finish_network)
+    finish_.emplace(device_, compiled.finish_network, memory_);
+  else
+    finish_.emplace(device_, std::move(compiled.windowed->finish), memory_);
 }
 
 uint64_t Session::allocated_bytes() const {

@@ -18,18 +18,23 @@ struct SessionOptions {
   PrecisionChoice precision = PrecisionChoice::Auto;
   std::string device;                    // as for choose_adapter
   std::optional<Limits> limits;          // as for target_of
+  int threads = 0;                       // of the CPU; 0: as many as the process may use
   std::optional<uint64_t> memory_bytes;  // instead of what the adapter tells
 };
 
 // The device that the options choose, as a target.
 CompileTarget target_of(const SessionOptions& options);
 
+// The same as compile() for the CPU. Throws OverLimits where there is less memory than it needs.
+Compiled compile_for_cpu(const Model& model, const Shape& spatial, const NetworkOptions& network,
+                         const CompileTarget& target);
+
 // A compiled network on a device, run as often as wanted, by one thread at a time. Where the network sees a part of the
 // volume at a time, a run is all its windows.
 class Session {
  public:
   // On the adapter that `device` means, as for choose_adapter.
-  Session(const std::string& device, Compiled compiled);
+  Session(const std::string& device, Compiled compiled, int threads = 0);
 
   // `inputs` are those of network_graph(), or "image" alone for ONNX models. Throws NonFinite when a result is not
   // finite, and what Executor::run throws.

@@ -123,6 +123,13 @@ struct TrainerImpl {
       made.skipped = get(made.outputs.at(kOverflow), 0) != 0;
       made.updated = !made.skipped;
       if (!asked) made.outputs.erase(kOverflow);
+      if (made.skipped && scale <= options.training.loss_scaling->least) {
+        collected = 0;
+        fail(ErrorCode::NonFinite, "training", "gradients of step ", updates + 1,
+             " are not finite at the least loss scale, ", scale,
+             "; parameters are those of the last good step; lower the learning rate, clip gradients, give a "
+             "smaller least scale or store maps in f32");
+      }
       adapt_scale(made.skipped);
     }
     collected = updates_now ? 0 : collected + 1;
@@ -140,7 +147,7 @@ struct TrainerImpl {
       run.arguments.erase(kLossScale);
       ProgramOptions settings = options.program;
       settings.check_finite = true;
-      Program checked(device, maker(graph, [](const Graph& g) { return g; }), memory, settings);
+      Program checked(device, maker(graph, forward_graph), memory, settings);
       run.captures.clear();
       checked.run(inputs, run);
     } catch (const Error& error) {

@@ -119,6 +119,12 @@ void Graph::update(ValueId state, ValueId next) {
   fail(ErrorCode::InvalidGraph, "update", "value %", state, " is not a state");
 }
 
+void Graph::set_next(ValueId state, ValueId next) {
+  for (State& s : states_)
+    if (s.value == state) s.next = kNoValue;
+  if (next != kNoValue) update(state, next);
+}
+
 ValueId Graph::add_argument(const std::string& name, DType dtype, double least, double most) {
   const ValueId id = add_input(name, {dtype, {}, Layout::Plain});
   inputs_.pop_back();

@@ -58,6 +58,12 @@ struct Backward {
 #endif
 inline constexpr bool kTraining = GYRUS_TRAINING;
 
+// Whether the program has the ops of language models.
+#ifndef GYRUS_LANGUAGE
+#define GYRUS_LANGUAGE 1
+#endif
+inline constexpr bool kLanguage = GYRUS_LANGUAGE;
+
 // A function that only training calls; none in a program that does not train.
 template <class>
 class ForTraining;

@@ -182,13 +182,24 @@ Value padded(const Call& c) {
   return mode < 0 ? pad(c[0], pads, c.number("value", 0)) : pad(c[0], pads, static_cast<PadMode>(mode));
 }
 
-// y alone; the running statistics, states of the graph, are updated.
+// One of gamma and beta where only the other is given.
+Value channels_or(Value given, Value other, double otherwise) {
+  if (given || !other) return given;
+  Tensor all(DType::F32, other.shape());
+  for (int64_t c = 0; c < all.size(); ++c) set(all, c, otherwise);
+  return other.graph().constant(std::move(all));
+}
+
+// y alone; the running statistics, states of the graph, are updated, and where the network only runs it normalises by
+// them.
 Value batch_norm_of_batch(const Call& c) {
   const BatchNormResult made = batch_norm_training(c[0], c.maybe(1), c.maybe(2), c.maybe(3), c.maybe(4),
                                                    c.number("momentum", 0.1), c.number("eps", 1e-5));
   if (c.maybe(1)) c[0].graph().update(c[1], made.running_mean);
   if (c.maybe(2)) c[0].graph().update(c[2], made.running_variance);
-  return made.y;
+  if (!c.maybe(1) || !c.maybe(2)) return made.y;
+  const Value gamma = channels_or(c.maybe(3), c.maybe(4), 1), beta = channels_or(c.maybe(4), c.maybe(3), 0);
+  return in_training(batch_norm(c[0], c[1], c[2], gamma, beta, c.number("eps", 1e-5)), made.y);
 }
 
 using Build = std::function<Values(const Call&)>;

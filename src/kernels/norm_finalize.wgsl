@@ -1,5 +1,5 @@
-// norm_finalize.wgsl: merges the pieces of every quad of channels into mean and variance, statistics [C][2] of f32.
-// One workgroup a quad: every lane merges its share of the pieces in order, then the lanes merge in a tree
+// norm_finalize.wgsl: merges the pieces of every quad of channels into mean and variance, statistics [N][C][2] of f32.
+// One workgroup a quad of an image: every lane merges its share of the pieces in order, then the lanes merge in a tree
 // (Chan, Golub and LeVeque's pairwise update of mean and squared deviations).
 {{head}}
 {{main}}
@@ -31,9 +31,9 @@
     }
     workgroupBarrier();
   }
-  let channel = slab * 4u + lane;
+  let channel = slab % P.quads * 4u + lane;
   if (lane < 4u && slab < P.groups && channel < P.channels) {
-    let at = P.first + P.statistics_shift + channel * 2u;
+    let at = P.first + P.statistics_shift + (slab / P.quads * P.channels + channel) * 2u;
     statistics[at] = means[0][lane];
     statistics[at + 1u] = squares[0][lane] / counts[0];
   }

@@ -183,16 +183,6 @@ std::vector<Elementwise> more_activations() {
        .wgsl = "$0",
        .derivative = [](D) -> Terms { return {{}}; },
        .as_affine = [](const double*, size_t, double) -> Line { return ScaleShift{}; }},
-      // The second operand; where a network only runs, the first.
-      {.name = "in_training",
-       .arity = 2,
-       .domain = Domain::All,
-       .only_trains = true,
-       .value = [](const double* x, const double*) { return x[1]; },
-       .wgsl = "$1",
-       .derivative = [](D d) -> Terms {
-         return {{}, d.g};
-       }},
       {.name = "thresholded_relu",
        .attrs = {{"alpha", 1}},
        .value = [](const double* x, const double* a) { return *x > a[0] ? *x : 0; },

@@ -5,6 +5,9 @@
 #include "ops/arrange.h"
 #include "ops/attention.h"
 #include "ops/batch_norm.h"
+#include "ops/blocks.h"
+#include "ops/cache.h"
+#include "ops/choose.h"
 #include "ops/concat.h"
 #include "ops/conv.h"
 #include "ops/conv_backward.h"
@@ -12,6 +15,7 @@
 #include "ops/expand.h"
 #include "ops/fused.h"
 #include "ops/gather.h"
+#include "ops/in_training.h"
 #include "ops/indexing.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
@@ -38,8 +42,11 @@ const std::vector<const OpDef*>& all_ops() {
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,
+        &kStrided,   &kConvTranspose,   &kInTraining,
     };
+    if constexpr (kLanguage)
+      all.insert(all.end(), {&kBlockMatmul, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention,
+                             &kChooseToken, &kMarkTokens});
     if constexpr (kTraining) all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample});
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

@@ -33,6 +33,19 @@ std::vector<IndexMap> index_maps(const Node& node, const std::vector<Shape>& inp
   return {map};
 }
 
+// Every element along `axis` becomes a block of `size`, in which it stands at `place` among zeros.
+Value blocks_of(Value g, size_t axis, int64_t place, int64_t size) {
+  const Shape shape = g.shape();
+  Shape apart = shape, together = shape;
+  const size_t inner = axis + 1;
+  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(inner), 1);
+  together[axis] *= size;
+  std::vector<int64_t> pads(2 * apart.size(), 0);
+  pads[inner] = place;
+  pads[inner + apart.size()] = size - 1 - place;
+  return reshape(pad(reshape(g, apart), pads), together);
+}
+
 std::vector<Value> gradient(const Backward& back) {
   const Shape shape = back.inputs[0].shape();
   const SliceAttrs attrs = slice_attrs(back.node, shape);
@@ -49,11 +62,16 @@ std::vector<Value> gradient(const Backward& back) {
   if (turned) g = slice(g, starts, ends, steps);
   for (size_t a = 0; a < shape.size(); ++a) {
     const int64_t step = attrs.steps[a];
+    if (step > 1 && attrs.starts[a] < step && attrs.shape[a] * step == shape[a]) {
+      g = blocks_of(g, a, attrs.starts[a], step);
+      continue;
+    }
     g = spread(g, a, std::abs(step));
     pads[a] = step > 0 ? attrs.starts[a] : attrs.starts[a] + (attrs.shape[a] - 1) * step;
     pads[a + shape.size()] = shape[a] - pads[a] - g.shape()[a];
   }
-  return {pad(g, pads)};
+  const bool padded = std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; });
+  return {padded ? pad(g, pads) : g};
 }
 
 }  // namespace

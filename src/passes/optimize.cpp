@@ -2,8 +2,7 @@
 
 namespace gyrus {
 
-Graph optimize(const Graph& graph, Precision precision,
-               const std::function<void(const std::string& pass, const Graph&)>& observer) {
+Graph optimize_plain(const Graph& graph, const PassesObserver& observer) {
   verify(graph, "import");
   Graph current = without_dead_nodes(graph);  // passes count readers
   const auto step = [&](const char* name, Graph next) {
@@ -22,8 +21,14 @@ Graph optimize(const Graph& graph, Precision precision,
   step("fuse_epilogues", fuse_epilogues(current));
   step("fuse_residual", fuse_residual(current));
   step("fuse_elementwise", fuse_elementwise(current));
-  step("assign_layout", assign_layout(current));
-  step("assign_precision", assign_precision(current, precision));
+  return current;
+}
+
+Graph optimize(const Graph& graph, Precision precision, const PassesObserver& observer) {
+  Graph current = assign_layout(optimize_plain(graph, observer));
+  if (observer) observer("assign_layout", current);
+  current = assign_precision(current, precision);
+  if (observer) observer("assign_precision", current);
   return current;
 }
 

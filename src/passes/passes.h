@@ -46,8 +46,11 @@ Graph assign_layout(const Graph& graph);
 // Stores packed feature maps in halves where asked. Throws Unsupported for a precision that no kernel has.
 Graph assign_precision(const Graph& graph, Precision precision);
 
-// Runs all passes; `observer` (optional) sees the graph after each.
-Graph optimize(const Graph& graph, Precision precision,
-               const std::function<void(const std::string& pass, const Graph&)>& observer = {});
+// Sees the graph after each pass; may be empty.
+using PassesObserver = std::function<void(const std::string& pass, const Graph&)>;
+// Runs all passes.
+Graph optimize(const Graph& graph, Precision precision, const PassesObserver& observer = {});
+// Those before layouts are assigned: every value stays plain, as the CPU wants it.
+Graph optimize_plain(const Graph& graph, const PassesObserver& observer = {});
 
 }  // namespace gyrus

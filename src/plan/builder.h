@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/lifetimes.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
 #include "plan/storage.h"
@@ -96,17 +97,5 @@ class PlanBuilder {
   uint32_t report_buffer_ = ~0u;
   std::vector<uint32_t> final_;
 };
-
-struct MemoryRequest {
-  uint64_t bytes = 0;
-  int64_t first = 0;  // step
-  int64_t last = 0;   // step, included
-};
-struct MemoryAssignment {
-  std::vector<uint32_t> slot;        // for each request
-  std::vector<uint64_t> slot_bytes;  // for each slot
-};
-// Requests with disjoint lifetimes share slots; the largest are placed first, so a slot never has to grow.
-MemoryAssignment assign_memory(const std::vector<MemoryRequest>& requests);
 
 }  // namespace gyrus

@@ -20,16 +20,20 @@ void lower_packed(Lowering& lowering, const Node& node) {
   conv.stats = node.outputs.size() > 1;
   StoragePtr statistics = conv.stats ? lowering.make_storage(node.outputs[1], node) : nullptr;
   const ConvKernel& kernel = conv_kernel(conv_site(lowering.target(), lowering.options(), conv));
-  if (kernel.all_images) kernel.emit(lowering, conv, nullptr);
+  const int64_t channels = conv.geometry.out_channels;
+  if (kernel.all_images) {
+    kernel.emit(lowering, conv, nullptr);
+    if (conv.stats) emit_norm_stats(lowering, *conv.out, conv.geometry.images, channels, *statistics, conv.label);
+    return;
+  }
   for (int64_t image = 0; image < conv.geometry.images; ++image) {
     conv.image = conv.out_image = image;
     StatsTarget target;
-    if (!kernel.all_images) kernel.emit(lowering, conv, conv.stats ? &target : nullptr);
+    kernel.emit(lowering, conv, conv.stats ? &target : nullptr);
     if (!conv.stats) continue;
     const Interval slabs{image * conv.geometry.out[0], (image + 1) * conv.geometry.out[0]};
-    if (target.parts == 0)
-      target = emit_norm_partials(lowering, *conv.out, slabs, conv.geometry.out_channels, conv.label);
-    emit_norm_finalize(lowering, target, image, conv.geometry.out_channels, *statistics, conv.label);
+    if (target.parts == 0) target = emit_norm_partials(lowering, *conv.out, slabs, 1, channels, conv.label);
+    emit_norm_finalize(lowering, target, {image, image + 1}, channels, *statistics, conv.label);
   }
 }
 

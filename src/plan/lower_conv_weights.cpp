@@ -10,6 +10,11 @@ namespace {
 constexpr uint32_t kLanes = 128;
 constexpr uint64_t kMostLanes = 1 << 18;         // in all: enough for a large device
 constexpr uint64_t kMostSumBytes = 64ull << 20;  // of the sums of all parts
+// Of conv_weights_tiled: its lanes, the quads of a tile each way and its units a voxel, voxels of a tile, and
+// workgroups that fill a large device.
+constexpr uint32_t kTiledLanes = 32;
+constexpr int64_t kTileQuads = 8, kTileUnits = 9, kTileVoxels = 16, kTiledGroups = 2048;
+constexpr int64_t kMostTiledTaps = 3;  // in a row: 24 vec4 of sums in registers
 
 // The last three axes of a map; missing ones stand for 1. The slowest axis is the one that planes are cut from.
 struct Axes {
@@ -50,20 +55,19 @@ class ConvWeights {
   }
 
   void run() {
-    const int64_t items = kernel_.d * kernel_.h * in_quads_ * out_quads_;
+    if (suits_tiles()) return run_tiled();
+    const int64_t items = all_items();
     wg_ = lowering_.workgroup(kLanes);
     block_ = static_cast<uint32_t>(std::min<int64_t>(in_quads_ * out_quads_, wg_));
     slots_ = wg_ / block_;
     const uint64_t rows = static_cast<uint64_t>(images_ * of_.d * of_.h);
-    const uint64_t item_bytes = static_cast<uint64_t>(kernel_.w) * 4 * kVec4Bytes;
-    const uint64_t room = std::min(lowering_.limits().max_storage_buffer_binding_size, kMostSumBytes);
-    const int64_t most_items = static_cast<int64_t>(std::max<uint64_t>(1, room / item_bytes));
+    const int64_t most_items = static_cast<int64_t>(std::max<uint64_t>(1, room() / item_bytes()));
     for (int64_t first = 0; first < items; first += most_items) {
       items_ = {first, std::min(items, first + most_items)};
       const auto count = static_cast<uint64_t>(items_.size());
       parts_ = static_cast<int64_t>(
-          std::min({rows, std::max<uint64_t>(1, kMostLanes / count), room / (item_bytes * count)}));
-      const uint64_t bytes = static_cast<uint64_t>(parts_) * count * item_bytes;
+          std::min({rows, std::max<uint64_t>(1, kMostLanes / count), room() / (item_bytes() * count)}));
+      const uint64_t bytes = static_cast<uint64_t>(parts_) * count * item_bytes();
       sums_ = {lowering_.builder().add_buffer(label_ + ".sums", bytes), 0, bytes};
       sum();
       finish();
@@ -72,6 +76,60 @@ class ConvWeights {
 
  private:
   static constexpr uint64_t kVec4Bytes = 16;
+
+  uint64_t item_bytes() const { return static_cast<uint64_t>(kernel_.w) * 4 * kVec4Bytes; }
+  uint64_t room() const { return std::min(lowering_.limits().max_storage_buffer_binding_size, kMostSumBytes); }
+  int64_t all_items() const { return kernel_.d * kernel_.h * in_quads_ * out_quads_; }
+
+  // Voxels of a row of x that the voxels of a tile reach.
+  int64_t tile_reach() const { return (kTileVoxels - 1) * stride_.w + (kernel_.w - 1) * dilation_.w + 1; }
+
+  bool suits_tiles() const {
+    const Limits& limits = lowering_.limits();
+    // Kernels on a CPU pay for barriers and not for reads.
+    if (!lowering_.options().conv.stage_weights || x_.lanes != 4 || g_.lanes != 4) return false;
+    if (kernel_.w < 2 || kernel_.w > kMostTiledTaps) return false;
+    // At most a third of the tiles may be computed in vain.
+    const int64_t tiles = ceil_div(in_quads_, kTileQuads) * ceil_div(out_quads_, kTileQuads);
+    if (tiles * kTileQuads * kTileQuads * 2 > in_quads_ * out_quads_ * 3) return false;
+    const uint64_t bytes = static_cast<uint64_t>((tile_reach() + kTileVoxels) * kTileUnits) * kVec4Bytes;
+    return workgroup_size(limits, kTiledLanes) == kTiledLanes && bytes <= limits.max_compute_workgroup_storage_size &&
+           fits_window(x_, 0, x_.units, limits) && fits_window(g_, 0, g_.units, limits) &&
+           static_cast<uint64_t>(all_items()) * item_bytes() <= room();
+  }
+
+  void run_tiled() {
+    const int64_t i_tiles = ceil_div(in_quads_, kTileQuads), o_tiles = ceil_div(out_quads_, kTileQuads);
+    const int64_t tiles = i_tiles * o_tiles * kernel_.d * kernel_.h, rows = images_ * of_.d * of_.h;
+    items_ = {0, all_items()};
+    const auto part_bytes = static_cast<int64_t>(static_cast<uint64_t>(all_items()) * item_bytes());
+    const int64_t most =
+        std::min({rows, std::max<int64_t>(1, kTiledGroups / tiles), static_cast<int64_t>(room()) / part_bytes});
+    parts_ = ceil_div(rows, ceil_div(rows, most));  // of about as many rows each
+    sums_ = {lowering_.builder().add_buffer(label_ + ".sums", static_cast<uint64_t>(parts_ * part_bytes)), 0,
+             static_cast<uint64_t>(parts_ * part_bytes)};
+    Kernel k(lowering_, "conv_weights_tiled", label_);
+    k.workgroup(kTiledLanes).read("g", g_).read("x", x_).write("sums", sums_, wgsl::vec4f);
+    k.param("tiles", tiles).param("i_tiles", i_tiles).param("o_tiles", o_tiles).param("parts", parts_);
+    k.param("in_quads", in_quads_).param("out_quads", out_quads_).param("rows", rows);
+    k.param("g_slab_units", g_.slab_units).param("g_plane_units", g_.plane_units);
+    k.param("x_slab_units", x_.slab_units).param("x_plane_units", x_.plane_units);
+    k.param("in_d", in_.d).param("in_h", in_.h).param("in_w", in_.w);
+    k.param("out_d", of_.d).param("out_h", of_.h).param("out_w", of_.w);
+    k.param("kernel_y", kernel_.h).param("stride_z", stride_.d).param("stride_y", stride_.h);
+    k.param("dilation_z", dilation_.d).param("dilation_y", dilation_.h);
+    k.param("pad_z", pad_.d).param("pad_y", pad_.h).param("pad_x", pad_.w);
+    k.constant("voxels", kTileVoxels).constant("reach", tile_reach()).constant("stride", stride_.w);
+    k.constant("dilation", dilation_.w).constant("taps", kernel_.w).constant("before", kernel_.w - 1);
+    k.constant("sums", kernel_.w * 4).flag("slides", stride_.w == 1 && dilation_.w == 1);
+    k.text("unpack_g", unpacked_lanes(g_)).text("unpack_x", unpacked_lanes(x_));
+    k.shared("g_tile", wgsl::vec4f, static_cast<uint64_t>(kTileVoxels * kTileUnits));
+    k.shared("x_tile", wgsl::vec4f, static_cast<uint64_t>(tile_reach() * kTileUnits));
+    k.dispatch(static_cast<uint64_t>(tiles * parts_),
+               {32.0 * static_cast<double>(rows * of_.w * all_items() * kernel_.w),
+                static_cast<double>(g_.bytes() + x_.bytes())});
+    finish();
+  }
 
   // The planes of x that some slabs of g read.
   Interval reach(const Interval& slabs) const {

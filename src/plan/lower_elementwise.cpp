@@ -86,6 +86,31 @@ StoragePtr updated_state(Lowering& lowering, const Node& node, const MapSpec& sp
   return state;
 }
 
+// All results by one kernel, each over the state that becomes it where there is one; false where that cannot be.
+bool emit_together(Lowering& lowering, const Node& node, const MapSpec& spec, const std::vector<std::string>& results) {
+  const Graph& graph = lowering.graph();
+  std::vector<StoragePtr> outs;
+  std::vector<bool> made;
+  for (ValueId id : node.outputs) {
+    StoragePtr over;
+    for (ValueId from : node.inputs)
+      if (from != kNoValue && lowering.may_become(from, id)) over = lowering.storage(from);
+    made.push_back(over == nullptr);
+    // What is not there yet is laid out alike when it is made.
+    outs.push_back(over ? over
+                        : std::make_shared<Storage>(laid_out(graph.type(id), lowering.limits(), label_of(node))));
+  }
+  if (!suits_results(lowering, spec, outs)) return false;
+  for (size_t r = 0; r < outs.size(); ++r) {
+    if (made[r])
+      outs[r] = lowering.make_storage(node.outputs[r], node);
+    else
+      lowering.set_storage(node.outputs[r], outs[r]);
+  }
+  emit_results(lowering, spec, outs, results);
+  return true;
+}
+
 // An operand of a body: where it lies, and its shape.
 struct BodyOperand {
   StoragePtr storage;
@@ -118,6 +143,7 @@ void emit_plain(Lowering& lowering, const Node& node, const Node& body_node, con
   const BodyText body = body_wgsl(body_node, names, types, "o");
   spec.statements = body.statements;
   spec.flops_per_element = static_cast<double>(body_node.body.size());
+  if (node.outputs.size() > 1 && emit_together(lowering, node, spec, body.results)) return;
   for (size_t r = 0; r < node.outputs.size(); ++r) {
     // The last may be written over the state that it updates.
     const StoragePtr updated = r + 1 == node.outputs.size() ? updated_state(lowering, node, spec) : nullptr;

@@ -149,6 +149,53 @@ class MapEmitter {
 
 void emit_map(Lowering& lowering, const MapSpec& spec) { MapEmitter(lowering, spec).run(); }
 
+bool suits_results(const Lowering& lowering, const MapSpec& spec, const std::vector<StoragePtr>& outs) {
+  const Limits& limits = lowering.limits();
+  const auto fits = [&](const Storage& s) { return fits_window(s, 0, s.units, limits); };
+  if (lowering.options().check_finite || spec.reports_index) return false;
+  size_t bindings = outs.size();
+  for (const StoragePtr& out : outs)
+    if (byte_size(out->dtype) != 4 || out->units == 0 || !fits(*out)) return false;
+  for (const MapOperand& operand : spec.operands) {
+    if (!operand.valid.empty() || !operand.check.empty() || !fits(*operand.storage)) return false;
+    const bool in_place = std::find(outs.begin(), outs.end(), operand.storage) != outs.end();
+    if (in_place && !operand.index.empty()) return false;
+    bindings += in_place ? 0 : 1;
+  }
+  return bindings <= limits.max_storage_buffers_per_shader_stage;
+}
+
+void emit_results(Lowering& lowering, const MapSpec& spec, const std::vector<StoragePtr>& outs,
+                  const std::vector<std::string>& results) {
+  const uint64_t count = outs.front()->units;
+  Kernel k(lowering, "map_results", spec.label);
+  k.name(spec.name).workgroup(64).param("count", count);
+  for (size_t axis = 1; axis < spec.dims.size(); ++axis)
+    k.param(cat("dim", axis), std::max<int64_t>(1, spec.dims[axis]));
+  for (const auto& [name, value] : spec.params) k.param(name, value);
+  Cost cost{static_cast<double>(count) * spec.flops_per_element, 0};
+  std::string functions, statements = coordinates(spec.dims.size());
+  for (size_t i = 0; i < spec.operands.size(); ++i) {
+    const MapOperand& operand = spec.operands[i];
+    const auto out = std::find(outs.begin(), outs.end(), operand.storage);
+    const bool in_place = out != outs.end();
+    const std::string array = in_place ? cat("out", out - outs.begin()) : cat("in", i);
+    if (!in_place) k.read(array, *operand.storage);
+    functions += read_function(i, array, *operand.storage, false);
+    statements += cat("  let ", operand.name, " = read", i, "(", operand.index.empty() ? "o" : operand.index, ");\n");
+    cost.bytes += static_cast<double>(std::min(operand.storage->units, count) * operand.storage->unit_bytes());
+  }
+  statements += spec.statements;
+  for (size_t r = 0; r < outs.size(); ++r) {
+    k.write(cat("out", r), *outs[r]);
+    statements += cat("  out", r, "[o + P.out", r, "_shift] = ", results[r], ";\n");
+    cost.bytes += static_cast<double>(outs[r]->bytes());
+  }
+  k.text("functions", functions).text("statements", statements).text("title", spec.name);
+  k.text("T", "f32").text("U", "u32");
+  k.dispatch((count + k.workgroup() - 1) / k.workgroup(), cost);
+}
+
 void add_mapped(MapSpec& spec, StoragePtr storage, const std::string& name, const IndexMap& map) {
   MapOperand operand;
   operand.storage = std::move(storage);

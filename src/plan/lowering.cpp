@@ -92,6 +92,10 @@ bool Lowering::may_update(ValueId from) const {
   return storage_.at(from) && fixed_.count(storage_.at(from).get()) && may_overwrite(from);
 }
 
+bool Lowering::may_become(ValueId from, ValueId to) const {
+  return may_update(from) && fixed_.at(storage_.at(from).get()) == to;
+}
+
 bool Lowering::may_overwrite(ValueId from) const {
   const StoragePtr& storage = storage_.at(from);
   if (!storage) return false;

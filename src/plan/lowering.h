@@ -42,6 +42,8 @@ class Lowering {
   bool may_overwrite(ValueId from) const;
   // The same where that is the storage of a state, which the node updates.
   bool may_update(ValueId from) const;
+  // The same where that state becomes `to`.
+  bool may_become(ValueId from, ValueId to) const;
   void set_position(size_t node) { position_ = node; }
 
   // A constant laid down as uniform words.
@@ -115,6 +117,12 @@ struct MapSpec {
   double flops_per_element = 0;
 };
 void emit_map(Lowering& lowering, const MapSpec& spec);
+// Several results by one kernel: outs[r][o] = results[r]; `out` and `result` of the spec are not looked at. Each out
+// may be the storage of an operand that is read at o. Suits elements of four bytes that lie in one window, as do all
+// operands.
+bool suits_results(const Lowering& lowering, const MapSpec& spec, const std::vector<StoragePtr>& outs);
+void emit_results(Lowering& lowering, const MapSpec& spec, const std::vector<StoragePtr>& outs,
+                  const std::vector<std::string>& results);
 // Adds an operand that is read by an index map over the coordinates of the result; its numbers become parameters.
 void add_mapped(MapSpec& spec, StoragePtr storage, const std::string& name, const IndexMap& map);
 
@@ -155,6 +163,14 @@ void lower_arrange(Lowering& lowering, const Node& node);
 void lower_elementwise(Lowering& lowering, const Node& node);
 bool suits_elementwise(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_mapped(Lowering& lowering, const Node& node);
+void lower_block_matmul(Lowering& lowering, const Node& node);
+void lower_block_rows(Lowering& lowering, const Node& node);
+void lower_gated(Lowering& lowering, const Node& node);
+void lower_rope_turns(Lowering& lowering, const Node& node);
+void lower_cache_rows(Lowering& lowering, const Node& node);
+void lower_cached_attention(Lowering& lowering, const Node& node);
+void lower_choose_token(Lowering& lowering, const Node& node);
+void lower_mark_tokens(Lowering& lowering, const Node& node);
 void lower_gather(Lowering& lowering, const Node& node);
 void lower_update_slice(Lowering& lowering, const Node& node);
 void lower_matmul(Lowering& lowering, const Node& node);

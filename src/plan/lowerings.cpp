@@ -8,6 +8,9 @@
 #include "graph/rewriter.h"
 #include "ops/arrange.h"
 #include "ops/attention.h"
+#include "ops/blocks.h"
+#include "ops/cache.h"
+#include "ops/choose.h"
 #include "ops/concat.h"
 #include "ops/conv.h"
 #include "ops/conv_backward.h"
@@ -62,6 +65,13 @@ const LoweringEntry kLowerings[] = {
     {&kNormApply, lower_norm_apply},
 };
 
+// Of ops that only language models have.
+[[maybe_unused]] const LoweringEntry kLanguageLowerings[] = {
+    {&kBlockMatmul, lower_block_matmul}, {&kBlockRows, lower_block_rows},   {&kGated, lower_gated},
+    {&kRopeTurns, lower_rope_turns},     {&kCacheRows, lower_cache_rows},   {&kCachedAttention, lower_cached_attention},
+    {&kChooseToken, lower_choose_token}, {&kMarkTokens, lower_mark_tokens},
+};
+
 // Of ops that only training has: those of gradients and of augmentation.
 [[maybe_unused]] const LoweringEntry kTrainingLowerings[] = {
     {&kConvWeights, lower_conv_weights, nullptr, suits_conv_weights},
@@ -74,6 +84,8 @@ const LoweringEntry* find_lowering(const OpDef& def) {
   static const std::unordered_map<const OpDef*, const LoweringEntry*> table = [] {
     std::unordered_map<const OpDef*, const LoweringEntry*> map;
     for (const LoweringEntry& entry : kLowerings) map.emplace(entry.op, &entry);
+    if constexpr (kLanguage)
+      for (const LoweringEntry& entry : kLanguageLowerings) map.emplace(entry.op, &entry);
     if constexpr (kTraining)
       for (const LoweringEntry& entry : kTrainingLowerings) map.emplace(entry.op, &entry);
     return map;

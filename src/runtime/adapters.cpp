@@ -21,6 +21,8 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "cpu/machine.h"
+#include "cpu/strip_ops.h"
 #include "runtime/webgpu_dates.h"
 
 namespace gyrus {
@@ -246,6 +248,30 @@ void keep_loaded(const std::set<std::string>&) {}
 void prepare_environment() {}
 #endif
 
+// What the system calls the processor.
+std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    const size_t at = line.find(": ");
+    if (line.compare(0, 10, "model name") == 0 && at != std::string::npos) return line.substr(at + 2);
+  }
+  return "CPU";
+}
+
+AdapterInfo cpu_info() {
+  AdapterInfo info;
+  const int threads = cpu::usable_threads();
+  info.name = processor_name();
+  info.driver = cat(threads, threads == 1 ? " core, " : " cores, ", cpu::instruction_set());
+  info.backend = "CPU";
+  info.architecture = cpu::instruction_set();
+  info.type = AdapterType::Cpu;
+  info.limits = default_limits();
+  info.features.timestamp_query = true;
+  if (const uint64_t bytes = cpu::usable_memory(); bytes != ~uint64_t{0}) info.memory_bytes = bytes;
+  return info;
+}
+
 std::shared_ptr<AdapterRegistry> find_adapters() {
   auto registry = std::make_shared<AdapterRegistry>();
   prepare_environment();
@@ -253,6 +279,8 @@ std::shared_ptr<AdapterRegistry> find_adapters() {
   discover_all(*registry);
   keep_loaded(before);
   auto& adapters = registry->adapters;
+  adapters.emplace_back();
+  adapters.back().info = cpu_info();
   std::stable_sort(adapters.begin(), adapters.end(),
                    [](const Adapter& a, const Adapter& b) { return a.info.type < b.info.type; });
   for (size_t i = 0; i < adapters.size(); ++i) adapters[i].info.index = static_cast<uint32_t>(i);
@@ -284,6 +312,7 @@ const char* to_string(AdapterType type) {
   switch (type) {
     case AdapterType::Discrete: return "discrete";
     case AdapterType::Integrated: return "integrated";
+    case AdapterType::Cpu: return "cpu";
     case AdapterType::Software: return "software";
     case AdapterType::Other: return "other";
   }
@@ -371,13 +400,27 @@ std::vector<AdapterInfo> AdapterRegistry::infos() const {
 
 std::vector<AdapterInfo> list_adapters() { return adapter_registry()->infos(); }
 
-AdapterInfo choose_adapter(const std::string& selector) { return choose_from(list_adapters(), selector); }
+AdapterInfo choose_adapter(const std::string& selector) {
+  const char* const usual = std::getenv("GYRUS_DEVICE");
+  return choose_from(list_adapters(), selector.empty() && usual ? usual : selector);
+}
 
 AdapterInfo choose_from(const std::vector<AdapterInfo>& adapters, const std::string& selector) {
   if (adapters.empty())
     fail(ErrorCode::Device, "device",
-         "no GPU adapter found; install a Vulkan driver (for software rendering on Debian: mesa-vulkan-drivers)");
+         "nothing that computes was found; install a Vulkan driver (for software rendering on Debian: "
+         "mesa-vulkan-drivers)");
   if (selector.empty()) return adapters.front();
+  for (const AdapterInfo& adapter : adapters) {
+    const bool is_cpu = adapter.type == AdapterType::Cpu, software = adapter.type == AdapterType::Software;
+    if (selector == "cpu" ? is_cpu : selector == "gpu" ? !is_cpu && !software : selector == "webgpu" && !is_cpu)
+      return adapter;
+  }
+  if (selector == "gpu" || selector == "webgpu")
+    fail(ErrorCode::Device, "device",
+         selector == "gpu" ? "there is no GPU; install its Vulkan driver, or compute on the CPU"
+                           : "no GPU adapter found; install a Vulkan driver (for software rendering on Debian: "
+                             "mesa-vulkan-drivers), or compute on the CPU");
   if (std::all_of(selector.begin(), selector.end(), [](unsigned char c) { return std::isdigit(c); })) {
     for (const AdapterInfo& adapter : adapters)
       if (std::to_string(adapter.index) == selector) return adapter;

@@ -269,6 +269,7 @@ Target Device::target() const {
   return target;
 }
 
+bool Device::is_cpu() const { return impl_->pool != nullptr; }
 bool Device::lost() const { return impl_->lost(); }
 void Device::check() const { impl_->check("idle"); }
 
@@ -281,12 +282,27 @@ uint64_t Device::most_staging_bytes() const { return impl_->staging.most_bytes()
 uint64_t Device::buffer_bytes() const { return *impl_->buffer_bytes; }
 
 void Device::lose_for_test() {
+  if (is_cpu()) fail(ErrorCode::Unsupported, "device", "the CPU cannot be lost");
   wgpuDeviceForceLoss(impl_->device.get(), WGPUDeviceLostReason_Unknown, to_view("lost for a test"));
 }
 
+namespace {
+
+Device open_cpu(const AdapterInfo& adapter, const DeviceOptions& options) {
+  auto impl = std::make_shared<DeviceImpl>(adapter.type);
+  impl->adapter = adapter;
+  impl->limits = adapter.limits;
+  impl->features = adapter.features;
+  impl->pool = std::make_shared<cpu::ThreadPool>(options.threads);
+  return Device(std::move(impl));
+}
+
+}  // namespace
+
 Device open_device(const DeviceOptions& options) {
   const auto registry = adapter_registry();
-  const AdapterInfo chosen = choose_from(registry->infos(), options.selector);
+  const AdapterInfo chosen = choose_from(registry->infos(), options.selector.empty() ? "webgpu" : options.selector);
+  if (chosen.type == AdapterType::Cpu) return open_cpu(chosen, options);
   const Adapter& adapter = registry->adapters.at(chosen.index);
   check_within(adapter.info, options.limits);
   auto impl = std::make_shared<DeviceImpl>(adapter.info.type);
@@ -304,10 +320,13 @@ Device open_device(const DeviceOptions& options) {
   return Device(std::move(impl));
 }
 
-Device open_gpu(const std::string& selector) {
+Device open_gpu(const std::string& selector) { return open_best(selector.empty() ? "webgpu" : selector); }
+
+Device open_best(const std::string& selector, int threads) {
   const AdapterInfo adapter = choose_adapter(selector);
   DeviceOptions options;
-  options.selector = selector;
+  options.selector = std::to_string(adapter.index);
+  options.threads = threads;
   options.limits = adapter.limits;
   options.features = adapter.features;
   return open_device(options);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "cpu/thread_pool.h"
 #include "gyrus/device.h"
 #include "plan/plan.h"
 #include "runtime/adapters.h"
@@ -53,6 +54,7 @@ struct DeviceImpl {
   std::unordered_map<std::string, std::shared_ptr<const Pipeline>> pipelines;  // by kernel text, entry and bindings
   std::mutex pipelines_mutex;
   Pace pace;
+  std::shared_ptr<cpu::ThreadPool> pool;  // of the CPU; then there is no WebGPU device
   StagingPool staging;
 
   explicit DeviceImpl(AdapterType type) : pace(type) {}

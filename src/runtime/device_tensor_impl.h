@@ -13,6 +13,7 @@ struct DeviceTensorImpl {
   std::shared_ptr<DeviceImpl> device;
   PlanPort port;
   std::vector<Buffer> buffers;
+  Tensor host;  // on the CPU, instead of buffers
 
   std::vector<WGPUBuffer> handles() const;
 };

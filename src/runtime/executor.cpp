@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "plan/check.h"
+#include "runtime/cpu_executor.h"
 #include "runtime/executor_impl.h"
 
 namespace gyrus {
@@ -111,6 +112,7 @@ Executor::Executor(const Device& device, std::shared_ptr<const Plan> plan, const
   ExecutorImpl& e = *impl_;
   e.options = options;
   e.device->check("loading a plan");
+  if (device.is_cpu()) fail(ErrorCode::Unsupported, "device", "the CPU runs networks, not plans for WebGPU");
   if (memory.impl()->device != e.device) fail(ErrorCode::InvalidInput, "memory", "is on another device than the plan");
   gyrus::check(*e.plan, e.device->limits);
   check_features(*e.device, e.plan->features);
@@ -131,18 +133,21 @@ Executor::Executor(const Device& device, std::shared_ptr<const Plan> plan, const
     : Executor(device, std::move(plan), Memory(device), options) {}
 Executor::Executor(const Device& device, Plan plan, const ExecutorOptions& options)
     : Executor(device, std::make_shared<const Plan>(std::move(plan)), options) {}
+Executor::Executor(const Device& device, std::shared_ptr<cpu::Network> network, const Memory& memory)
+    : cpu_(std::make_unique<CpuExecutor>(device, std::move(network), memory)) {}
 Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
 Executor::~Executor() = default;
 
 RunResult Executor::run(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
-  return impl_->run(inputs, options);
+  return cpu_ ? cpu_->run(inputs, options) : impl_->run(inputs, options);
 }
 
-const Plan& Executor::plan() const { return *impl_->plan; }
-Memory& Executor::memory() { return impl_->memory; }
+const Plan& Executor::plan() const { return cpu_ ? cpu_->plan() : *impl_->plan; }
+Memory& Executor::memory() { return cpu_ ? cpu_->memory() : impl_->memory; }
 
 uint64_t Executor::allocated_bytes() const {
+  if (cpu_) return cpu_->allocated_bytes();
   uint64_t bytes = 0;
   for (const Buffer& buffer : impl_->owned) bytes += buffer.size();
   return bytes;

@@ -16,6 +16,10 @@ struct ExecutorOptions {
 };
 
 struct ExecutorImpl;
+class CpuExecutor;
+namespace cpu {
+class Network;
+}
 
 // A plan loaded onto a device, ready to run any number of times. One thread at a time may use an executor. Several
 // executors may run on one device at once, from several threads; those that share a Memory take turns. A run returns
@@ -29,6 +33,8 @@ class Executor {
   Executor(const Device& device, Plan plan, const Memory& memory, const ExecutorOptions& options = {});
   Executor(const Device& device, std::shared_ptr<const Plan> plan, const ExecutorOptions& options = {});
   Executor(const Device& device, Plan plan, const ExecutorOptions& options = {});
+  // On the CPU a network in the place of a plan.
+  Executor(const Device& device, std::shared_ptr<cpu::Network> network, const Memory& memory);
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
   ~Executor();
@@ -39,12 +45,16 @@ class Executor {
   // states is said at Memory.
   RunResult run(const std::map<std::string, Tensor>& inputs, const RunOptions& options = {});
 
-  const Plan& plan() const;
+  const Plan& plan() const;  // on the CPU: ports, and steps without texts
   Memory& memory();
   uint64_t allocated_bytes() const;  // of the buffers that it holds: the plan's without its states
 
  private:
   std::unique_ptr<ExecutorImpl> impl_;
+  std::unique_ptr<CpuExecutor> cpu_;  // instead, on the CPU
 };
+
+// What a network on the CPU is, in the words of plans.
+Plan describe(const cpu::Network& network);
 
 }  // namespace gyrus

@@ -80,6 +80,11 @@ std::vector<Words> cut(const Resident& resident, const Extent& extent) {
 
 Tensor read_extent(DeviceImpl& device, const Resident& resident, const Extent& extent, Shape shape) {
   Tensor tensor(resident.info.dtype, std::move(shape));
+  if (device.pool) {
+    std::copy_n(resident.host.begin() + static_cast<std::ptrdiff_t>(extent.begin), extent.end - extent.begin,
+                tensor.data.begin());
+    return tensor;
+  }
   const std::vector<Words> parts = cut(resident, extent);
   std::vector<std::vector<std::byte>> words;
   for (const Words& part : parts) words.emplace_back(part.size);
@@ -92,7 +97,11 @@ Tensor read_extent(DeviceImpl& device, const Resident& resident, const Extent& e
   return tensor;
 }
 
-void write_extent(DeviceImpl& device, const Resident& resident, const Extent& extent, const std::byte* data) {
+void write_extent(DeviceImpl& device, Resident& resident, const Extent& extent, const std::byte* data) {
+  if (device.pool) {
+    std::copy_n(data, extent.end - extent.begin, resident.host.begin() + static_cast<std::ptrdiff_t>(extent.begin));
+    return;
+  }
   for (const Words& part : cut(resident, extent)) {
     const bool to_the_end = extent.end == exact_bytes(resident.info);
     if (part.skip == 0 && (part.count % 4 == 0 || to_the_end)) {
@@ -110,7 +119,7 @@ void write_extent(DeviceImpl& device, const Resident& resident, const Extent& ex
 }  // namespace
 
 uint64_t Resident::bytes() const {
-  uint64_t sum = 0;
+  uint64_t sum = host.size();
   for (const Buffer& buffer : buffers) sum += buffer.size();
   return sum;
 }
@@ -135,6 +144,11 @@ Resident& MemoryImpl::find(const std::string& name) {
 
 void MemoryImpl::fill(Resident& resident) {
   uint64_t at = 0;
+  if (device->pool) {
+    const std::byte* start = resident.start ? resident.plan->weights.data() + *resident.start : nullptr;
+    resident.host.assign(exact_bytes(resident.info), std::byte{0});
+    if (start) std::copy_n(start, resident.host.size(), resident.host.begin());
+  }
   for (const Buffer& buffer : resident.buffers) {
     const std::byte* data = resident.start ? resident.plan->weights.data() + *resident.start + at : nullptr;
     upload(*device, buffer.get(), 0, buffer.size(), data, data ? buffer.size() : 0);
@@ -154,11 +168,11 @@ std::map<uint32_t, WGPUBuffer> MemoryImpl::attach(const std::shared_ptr<const Pl
   for (const PlanState& state : plan->states) {
     auto known = residents.find(state.name);
     if (known == residents.end()) {
-      known = fresh.emplace(state.name, Resident{{state.dtype, state.shape}, {}, plan, state.start, true}).first;
+      known = fresh.emplace(state.name, Resident{{state.dtype, state.shape}, {}, {}, plan, state.start, true}).first;
       for (const Piece& piece : state.pieces)
         known->second.buffers.push_back(
             device->create_buffer(cat("state '", state.name, "'"), piece.range.size, kStateUsage, /*mapped=*/false));
-      fill(known->second);
+      if (state.start || device->pool) fill(known->second);  // new buffers hold zeros
     }
     for (size_t i = 0; i < state.pieces.size(); ++i)
       buffers[state.pieces[i].range.buffer] = known->second.buffers[i].get();
@@ -230,6 +244,19 @@ void Memory::write(const std::string& name, const Tensor& value, std::optional<S
   check_value(name, range ? StateInfo{resident.info.dtype, {static_cast<int64_t>(range->count)}} : resident.info,
               value);
   write_extent(*impl_->device, resident, extent, value.data.data());
+  resident.defined = true;
+}
+
+void Memory::write_bytes(const std::string& name, uint64_t offset, const std::byte* data, uint64_t bytes) {
+  const MemoryImpl::Turn turn(*impl_, false);
+  impl_->device->check("writing a state");
+  Resident& resident = impl_->find(name);
+  const uint64_t all = exact_bytes(resident.info);
+  if (offset > all || bytes > all - offset)
+    fail(ErrorCode::InvalidInput, name, "bytes ", offset, " to ", offset + bytes, " are not among the ", all,
+         " of this state");
+  if (bytes != all) impl_->check_defined({name});
+  write_extent(*impl_->device, resident, {offset, offset + bytes}, data);
   resident.defined = true;
 }
 

@@ -15,6 +15,7 @@ namespace gyrus {
 struct Resident {
   StateInfo info;
   std::vector<Buffer> buffers;
+  std::vector<std::byte> host;       // on the CPU, instead of buffers
   std::shared_ptr<const Plan> plan;  // holds the start
   std::optional<uint64_t> start;     // in the plan's weights; none: zeros
   bool defined = true;

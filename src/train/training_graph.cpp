@@ -106,23 +106,19 @@ class Builder {
       fail(ErrorCode::InvalidGraph, "training",
            "the network has no parameters to train; give them as states "
            "(Graph::parameter), and freeze not all of them");
+    for (const State& state : graph_.states())
+      if (state.next != kNoValue) moving_.push_back(state);
   }
 
   Graph build(bool updates) {
     add_gradients_of_loss();
+    look_at_loss();
     if (options_.accumulate > 1) accumulate(updates);
+    if (updates || !moving_.empty()) look_at_gradients(updates);
+    hold_moving();
     if (!updates) return without_dead_nodes(graph_);
     rate_ = Value(graph_, graph_.add_argument(kLearningRate, DType::F32, 0, 1e6));
     step_ = Value(graph_, graph_.add_argument(kStep, DType::F32, 1, kMostSteps));
-    const Value loss(graph_, loss_of(graph_, options_));
-    graph_.set_label("loss is finite");
-    good_ = logical_not(logical_or(isnan(reshape(loss, {})), isinf(reshape(loss, {}))));
-    if (options_.loss_scaling) {
-      graph_.set_label("gradients are finite");
-      const Value overflow = overflow_of(gradients_);
-      graph_.add_capture(kOverflow, overflow.id());
-      good_ = logical_and(good_, less(overflow, scalar(overflow, 0.5)));
-    }
     graph_.set_label("clip");
     clip(gradients_, options_);
     for (size_t i = 0; i < parameters_.size(); ++i) update(parameters_[i], gradients_[i]);
@@ -149,6 +145,31 @@ class Builder {
     for (size_t i = 0; i < of.size(); ++i) graph_.add_capture(kGradientPrefix + parameters_[i].name, found[i]);
   }
 
+  // Whether anything may change: the loss is finite,
+  void look_at_loss() {
+    const Value loss(graph_, loss_of(graph_, options_));
+    graph_.set_label("loss is finite");
+    good_ = logical_not(logical_or(isnan(reshape(loss, {})), isinf(reshape(loss, {}))));
+  }
+
+  // and so are the gradients, where they are scaled.
+  void look_at_gradients(bool updates) {
+    if (!options_.loss_scaling) return;
+    graph_.set_label("gradients are finite");
+    const Value overflow = overflow_of(gradients_);
+    if (updates) graph_.add_capture(kOverflow, overflow.id());
+    good_ = logical_and(good_, less(overflow, scalar(overflow, 0.5)));
+  }
+
+  // What the network itself changes, running statistics, changes in good steps alone.
+  void hold_moving() {
+    for (const State& state : moving_) {
+      graph_.set_label(state.name);
+      const Value old(graph_, state.value), next(graph_, state.next);
+      graph_.set_next(state.value, where(good_, next, old).id());
+    }
+  }
+
   // 1, or the scale.
   Value gradient_of_loss(const Shape& shape) {
     if (options_.loss_scaling) {
@@ -160,14 +181,15 @@ class Builder {
     return graph_.constant(std::move(one));
   }
 
-  // Means over several steps. The first of them starts anew: the update leaves zeros.
+  // Means over several steps. The first of them starts anew: the update leaves zeros. Gradients that are not finite are
+  // kept, so that the update finds them, but not those of a step that fails.
   void accumulate(bool updates) {
     graph_.set_label("accumulate");
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const Value sum(graph_,
                       graph_.add_state(kAccumulatedPrefix + parameters_[i].name, graph_.type(parameters_[i].value)));
       gradients_[i] = sum + affine(gradients_[i], 1 / static_cast<double>(options_.accumulate), 0);
-      graph_.update(sum, updates ? expand(scalar(sum, 0), sum.shape()) : gradients_[i]);
+      graph_.update(sum, where(good_, updates ? expand(scalar(sum, 0), sum.shape()) : gradients_[i], sum));
     }
   }
 
@@ -190,6 +212,7 @@ class Builder {
   const TrainingOptions& options_;
   Graph graph_;
   std::vector<State> parameters_;
+  std::vector<State> moving_;  // states that the network itself updates
   std::vector<Value> gradients_;
   Value rate_, step_, good_, scale_;
 };
@@ -204,6 +227,12 @@ std::vector<std::string> trainable(const Graph& graph, const TrainingOptions& op
 
 Graph training_graph(const Graph& graph, const TrainingOptions& options, bool updates) {
   return Builder(graph, options).build(updates);
+}
+
+Graph forward_graph(const Graph& graph) {
+  Graph result = graph;
+  for (const State& state : graph.states()) result.set_next(state.value, kNoValue);
+  return without_dead_nodes(result);
 }
 
 Graph inference_graph(const Graph& graph, const TrainingOptions& options) {

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/hash.h"
+#include "gyrus/train_fields.h"
 #include "training/bids_pairs.h"
 #include "training/config_reader.h"
 
@@ -200,68 +201,53 @@ std::vector<LossTerm> read_loss(ConfigObject& root, int64_t classes) {
   return terms;
 }
 
-Optimizer read_optimizer(ConfigObject object, Schedule& schedule) {
-  Optimizer optimizer;
-  const size_t kind = object.word("type", {"adam", "adamw", "sgd", "rmsprop", "adagrad", "lion"});
-  constexpr OptimizerKind kKinds[] = {OptimizerKind::Adam,    OptimizerKind::AdamW,   OptimizerKind::Sgd,
-                                      OptimizerKind::RmsProp, OptimizerKind::Adagrad, OptimizerKind::Lion};
-  optimizer.kind = kKinds[kind];
-  schedule.rate = object.number("rate", 1e-3, 0, 1e6);
-  optimizer.weight_decay = object.number("weight_decay", 0, 0, kLarge);
-  const auto is = [&](std::initializer_list<OptimizerKind> kinds) {
-    return std::find(kinds.begin(), kinds.end(), optimizer.kind) != kinds.end();
+// What one of the kinds is called, under "type".
+template <class Kind, size_t N>
+Kind read_kind(ConfigObject& object, const KindName<Kind> (&kinds)[N]) {
+  std::vector<std::string> words;
+  for (const auto& kind : kinds) words.emplace_back(kind.name);
+  return kinds[object.word("type", words)].kind;
+}
+
+// The fields that the kind looks at; what is absent stays as it is.
+template <class Options>
+auto field_reader(ConfigObject& object, Options& options) {
+  return [&](const auto& field, auto member) {
+    if (!field.is_of(options.kind)) return;
+    auto& value = options.*member;
+    using T = std::decay_t<decltype(value)>;
+    const auto whole = [](double number) { return static_cast<int64_t>(number); };
+    if constexpr (std::is_same_v<T, bool>)
+      value = object.flag(field.name, value);
+    else if constexpr (std::is_same_v<T, double>)
+      value = object.number(field.name, value, field.least, field.most);
+    else if constexpr (std::is_same_v<T, int64_t>)
+      value = object.integer(field.name, value, whole(field.least), whole(field.most));
+    else
+      value = object.integers(field.name, whole(field.least), whole(field.most));
   };
-  if (is({OptimizerKind::Sgd, OptimizerKind::RmsProp})) optimizer.momentum = object.number("momentum", 0, 0, 1);
-  if (is({OptimizerKind::Sgd})) {
-    optimizer.dampening = object.number("dampening", 0, 0, 1);
-    optimizer.nesterov = object.flag("nesterov", false);
-  }
-  if (is({OptimizerKind::Adam, OptimizerKind::AdamW, OptimizerKind::Lion})) {
-    optimizer.beta1 = object.number("beta1", 0.9, 0, 0.999999);
-    optimizer.beta2 = object.number("beta2", is({OptimizerKind::Lion}) ? 0.99 : 0.999, 0, 0.9999999);
-  }
-  if (!is({OptimizerKind::Sgd, OptimizerKind::Lion})) optimizer.eps = object.number("eps", 1e-8, 0, 1);
-  if (is({OptimizerKind::Adam, OptimizerKind::AdamW})) optimizer.amsgrad = object.flag("amsgrad", false);
-  if (is({OptimizerKind::RmsProp})) {
-    optimizer.alpha = object.number("alpha", 0.99, 0, 1);
-    optimizer.centered = object.flag("centered", false);
-  }
-  if (is({OptimizerKind::Adagrad})) {
-    optimizer.lr_decay = object.number("rate_decay", 0, 0, kLarge);
-    optimizer.initial_accumulator = object.number("initial", 0, 0, kLarge);
-  }
+}
+
+Optimizer read_optimizer(ConfigObject object, Schedule& schedule) {
+  Optimizer optimizer = optimizer_of(read_kind(object, kOptimizerKinds));
+  schedule.rate = object.number("rate", schedule.rate, 0, 1e6);
+  each_optimizer_field(field_reader(object, optimizer));
   object.done();
   return optimizer;
 }
 
 void read_schedule(ConfigObject object, int64_t updates, Schedule& schedule) {
-  const size_t kind =
-      object.word("type", {"constant", "step", "multi_step", "exponential", "cosine", "warmup_cosine", "one_cycle"});
-  schedule.kind = static_cast<ScheduleKind>(kind);
-  switch (schedule.kind) {
-    case ScheduleKind::Constant: break;
-    case ScheduleKind::ByStep: schedule.step_size = object.integer("every", 1, 1, kMostSteps); [[fallthrough]];
-    case ScheduleKind::Exponential: schedule.gamma = object.number("gamma", 0.1, 0, 10); break;
-    case ScheduleKind::MultiStep:
-      schedule.gamma = object.number("gamma", 0.1, 0, 10);
-      schedule.milestones = object.integers("at", 1, kMostSteps);
-      break;
-    case ScheduleKind::WarmupCosine:
-      schedule.warmup = object.integer("warmup", std::min<int64_t>(100, updates / 10), 0, kMostSteps);
-      schedule.start = object.number("start", 0, 0, 1);
-      [[fallthrough]];
-    case ScheduleKind::Cosine:
-      schedule.least = object.number("least", 0, 0, 1e6);
-      schedule.total = object.integer("total", std::max<int64_t>(1, updates - schedule.warmup), 1, kMostSteps);
-      break;
-    case ScheduleKind::OneCycle:
-      schedule.total = object.integer("total", updates, 1, kMostSteps);
-      schedule.rising = object.number("rising", 0.3, 0, 1);
-      schedule.div = object.number("first_divisor", 25, 1, kLarge);
-      schedule.final_div = object.number("last_divisor", 1e4, 1, kLarge);
-      schedule.linear = object.flag("linear", false);
-      break;
-  }
+  schedule.kind = read_kind(object, kScheduleKinds);
+  const bool warms_up = schedule.kind == ScheduleKind::WarmupCosine;
+  if (warms_up) schedule.warmup = std::min<int64_t>(100, updates / 10);
+  const auto read = field_reader(object, schedule);
+  each_schedule_field([&](const auto& field, auto member) {
+    if constexpr (std::is_same_v<decltype(member), double Schedule::*>)
+      if (member == &Schedule::rate) return;  // stands with the optimiser
+    read(field, member);
+  });
+  const bool ends = warms_up || schedule.kind == ScheduleKind::Cosine || schedule.kind == ScheduleKind::OneCycle;
+  if (ends && !object.has("total")) schedule.total = std::max<int64_t>(1, updates - (warms_up ? schedule.warmup : 0));
   object.done();
 }
 
@@ -434,7 +420,7 @@ void read_optional(ConfigObject& root, TrainConfig& config) {
 }  // namespace
 
 TrainConfig parse_config(const std::string& text, const std::string& file, std::optional<int64_t> steps) {
-  Json json = parse_config_json(text, file);
+  Json json = fs::path(file).extension() == ".toml" ? parse_config_toml(text, file) : parse_config_json(text, file);
   if (steps && json.is_object()) json["steps"] = *steps;
   ConfigObject root(json, file, "");
   TrainConfig config;

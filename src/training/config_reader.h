@@ -12,6 +12,8 @@ namespace gyrus {
 
 // The document in `text`, in which // and /* */ comments may stand. Throws on a key that an object has twice.
 nlohmann::json parse_config_json(const std::string& text, const std::string& file);
+// The same of TOML.
+nlohmann::json parse_config_toml(const std::string& text, const std::string& file);
 
 // An object of the config. Every read notes its key; done() refuses those that nobody read. A null counts as absent.
 // The document must outlive it.

@@ -8,6 +8,7 @@
 #include "gyrus/program.h"
 #include "gyrus/train.h"
 #include "import/model.h"
+#include "import/network.h"
 #include "import/onnx_path.h"
 #include "import/safetensors.h"
 #include "training/built_network.h"
@@ -78,12 +79,18 @@ class ImportedNetwork : public TrainNetwork {
       const std::vector<onnx::DeclaredInput> inputs = onnx::declared_inputs(file->model);
       if (inputs.size() != 1)
         fail(ErrorCode::InvalidInput, path_, "has ", inputs.size(), " inputs, expected one of volumes");
+      if (!inputs[0].shape.empty() && inputs[0].shape[0] != -1 && inputs[0].shape[0] != image[0])
+        fail(ErrorCode::InvalidInput, path_, "takes ", inputs[0].text, ", batches of ", inputs[0].shape[0],
+             " alone: train it with that \"batch\"; \"accumulate\" averages the gradients of several steps");
       return with_parameters(load_graph(path_, {{inputs[0].name, image}}));
     }
-    if (image[0] != 1)
-      fail(ErrorCode::Unsupported, path_,
-           "a network from a file is trained with \"batch\": 1; accumulate does the same");
-    return with_parameters(load_graph(path_, {{"image", image}}));
+    const Model model = load_model(path_);
+    if (model.input_channels != image[1] || static_cast<size_t>(model.spatial_rank) + 2 != image.size())
+      fail(ErrorCode::InvalidInput, path_, "takes ", model.input_channels, " channels of ", model.spatial_rank,
+           " axes, not ", to_string(image));
+    Graph graph;
+    graph.add_output("logits", model.network->append_to(graph, graph.add_input("image", {DType::F32, image})));
+    return with_parameters(graph);
   }
 
   // What the importer computed with at once is no weight of the graph any more.

@@ -13,6 +13,7 @@
 #include "plan/check.h"
 #include "plan/planner.h"
 #include "runtime/executor.h"
+#include "support/device_tests.h"
 #include "support/test_data.h"
 
 namespace gyrus::test {
@@ -26,15 +27,6 @@ const std::vector<std::string> kModels = {"mindgrab",        "model5_gw_ae",    
 const std::vector<std::string> kCrops = {"crop48", "crop61x53x47", "crop64"};
 
 bool uses_quantiles(const std::string& model) { return model == "mindgrab" || model == "model20chan3cls"; }
-
-Device& test_device() {
-  static Device device = [] {
-    DeviceOptions options;
-    options.limits = choose_adapter("").limits;
-    return open_device(options);
-  }();
-  return device;
-}
 
 class Crops : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
@@ -67,7 +59,7 @@ class Crops : public testing::TestWithParam<std::tuple<std::string, std::string>
              const PlanOptions& options = software_options()) {
     const Plan made = plan(limits, precision, output, options);
     check(made, limits);
-    Executor executor(test_device(), made);
+    Executor executor(device(), made);
     EXPECT_EQ(executor.allocated_bytes(), made.peak_bytes());
     RunResult result = executor.run(inputs_);
     return std::move(result.outputs.begin()->second);
@@ -97,7 +89,7 @@ bool run_everything() { return std::getenv("GYRUS_TEST_FULL") != nullptr; }
 
 TEST_P(Crops, LabelsWithinMargins) {
   if (!run_everything() && crop_ != "crop48") GTEST_SKIP() << "set GYRUS_TEST_FULL=1 to run every crop";
-  const int64_t f32 = different(run(test_device().limits(), Precision::F32, NetworkOutput::Labels));
+  const int64_t f32 = different(run(device().limits(), Precision::F32, NetworkOutput::Labels));
   EXPECT_LE(f32, margin("0.001"));
   std::printf("%s %s: f32 %ld of %ld\n", model_name_.c_str(), crop_.c_str(), static_cast<long>(f32),
               static_cast<long>(margin("0.001")));
@@ -106,7 +98,7 @@ TEST_P(Crops, LabelsWithinMargins) {
 TEST_P(Crops, LabelsWithinMarginsUnderEveryLimit) {
   const bool quick = crop_ == "crop48" && (model_name_ == "mindgrab" || model_name_ == "model5_gw_ae");
   if (!run_everything() && !quick) GTEST_SKIP() << "set GYRUS_TEST_FULL=1 to run every model and crop";
-  const Limits adapter = test_device().limits();
+  const Limits adapter = device().limits();
   const Tensor usual = run(adapter, Precision::F32, NetworkOutput::Labels);
   const int64_t f32 = different(usual);
   const int64_t f16 = different(run(adapter, Precision::F16, NetworkOutput::Labels));
@@ -127,7 +119,7 @@ TEST_P(Crops, LabelsWithinMarginsUnderEveryLimit) {
 TEST_P(Crops, LabelsWithinMarginsWithTheKernelsOfAGpu) {
   if (!run_everything() && (crop_ != "crop48" || model_name_ != "model5_gw_ae"))
     GTEST_SKIP() << "set GYRUS_TEST_FULL=1 to run every model and crop";
-  const Limits adapter = test_device().limits();
+  const Limits adapter = device().limits();
   const Plan made = plan(adapter, Precision::F32, NetworkOutput::Labels, {});
   const auto winograd = [](const PlanKernel& k) { return k.name.find("winograd") != std::string::npos; };
   EXPECT_TRUE(std::any_of(made.kernels.begin(), made.kernels.end(), winograd));
@@ -148,7 +140,7 @@ TEST_P(Crops, LogitsMatch) {
   const std::vector<uint8_t> bytes = read_bytes(path);
   std::vector<float> want(bytes.size() / 4);
   std::memcpy(want.data(), bytes.data(), bytes.size());
-  const Tensor got = run(test_device().limits(), Precision::F32, NetworkOutput::Logits);
+  const Tensor got = run(device().limits(), Precision::F32, NetworkOutput::Logits);
   const int64_t voxels = spatial_[0] * spatial_[1] * spatial_[2];
   double error = 0;
   double power = 0;

@@ -15,6 +15,7 @@
 #include "engine/session.h"
 #include "engine/tuner.h"
 #include "passes/passes.h"
+#include "support/device_tests.h"
 
 namespace gyrus::test {
 namespace {
@@ -22,17 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kSize = 16, kChannels = 8, kClasses = 3;
-
-Device& test_device() {
-  static Device device = [] {
-    const AdapterInfo adapter = choose_adapter("");
-    DeviceOptions options;
-    options.limits = adapter.limits;
-    options.features.timestamp_query = adapter.features.timestamp_query;
-    return open_device(options);
-  }();
-  return device;
-}
 
 Tensor random_tensor(const Shape& shape, uint32_t seed, float spread) {
   std::mt19937 random(seed);
@@ -95,8 +85,8 @@ std::vector<ConvTuning> some_candidates(const ConvTuning& base) {
 
 Comparison compare_candidates(const Graph& graph, const PlanOptions& base) {
   const std::map<std::string, Tensor> inputs = {{"image", random_tensor({1, 1, kSize, kSize, kSize}, 7, 1)}};
-  const Limits limits = test_device().adapter().limits;
-  const RunResult want = Executor(test_device(), make_plan(graph, limits, base)).run(inputs);
+  const Limits limits = device().adapter().limits;
+  const RunResult want = Executor(device(), make_plan(graph, limits, base)).run(inputs);
   Comparison out;
   std::set<std::string> seen;
   for (const ConvTuning& shape : some_candidates(base.conv)) {
@@ -108,7 +98,7 @@ Comparison compare_candidates(const Graph& graph, const PlanOptions& base) {
     Plan plan = make_plan(graph, limits, options);
     if (!seen.insert(texts_of(plan)).second) continue;
     ++out.plans;
-    const RunResult got = Executor(test_device(), std::move(plan)).run(inputs);
+    const RunResult got = Executor(device(), std::move(plan)).run(inputs);
     const Tensor &a = got.outputs.at("labels"), &b = want.outputs.at("labels");
     for (int64_t i = 0; i < a.size(); ++i) out.labels += a.as<uint8_t>()[i] != b.as<uint8_t>()[i];
     const Tensor &x = got.outputs.at("logits"), &y = want.outputs.at("logits");
@@ -195,7 +185,7 @@ TEST_F(TuningCache, KeepsWhatFitsTheKeyAndTheCandidates) {
 
 TEST_F(TuningCache, MeasuresOnTheDevice) {
   const Graph graph = network(false);
-  const Limits limits = test_device().adapter().limits;
+  const Limits limits = device().adapter().limits;
   TuneOptions options;
   options.repeats = 1;
   options.budget_seconds = 1000;
@@ -204,7 +194,7 @@ TEST_F(TuningCache, MeasuresOnTheDevice) {
     EXPECT_GT(ms, 0);
     seen.emplace_back(shape, ms);
   };
-  const TuneResult all = tune(test_device(), graph, limits, software_options(), options);
+  const TuneResult all = tune(device(), graph, limits, software_options(), options);
   EXPECT_TRUE(all.complete);
   EXPECT_EQ(all.tried, static_cast<int>(seen.size()));
   EXPECT_GE(seen.size(), 6u);
@@ -213,7 +203,7 @@ TEST_F(TuningCache, MeasuresOnTheDevice) {
   // Nothing that was measured is faster than what was chosen, but for 2 %, which is noise to the tuner.
   for (const auto& [shape, ms] : seen) EXPECT_GT(ms, 0.97 * all.best_ms) << to_string(shape);
   options.budget_seconds = 0;
-  const TuneResult none = tune(test_device(), graph, limits, software_options(), options);
+  const TuneResult none = tune(device(), graph, limits, software_options(), options);
   EXPECT_FALSE(none.complete);
   EXPECT_EQ(none.tried, 1);
   EXPECT_EQ(none.best, software_options().conv);

@@ -23,7 +23,7 @@ Device& test_device(bool browser = false) {
     options.limits = limits;
     return open_device(options);
   };
-  static Device device = open(choose_adapter("").limits);
+  static Device device = open(choose_adapter("webgpu").limits);
   static Device like_a_browser = open(default_limits());
   return browser ? like_a_browser : device;
 }

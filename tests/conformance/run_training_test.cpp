@@ -120,6 +120,35 @@ TEST_F(Training, UNetIsWrittenAsOnnxAndTrainedOn) {
   train(settings, run_into("more"));
   EXPECT_NE(read_file(path("unet/model/model.onnx")), read_file(path("more/model/model.onnx")));
   EXPECT_EQ(read_file(path("unet/model/model.onnx")).size(), read_file(path("more/model/model.onnx")).size());
+  settings.batch = 2;
+  try {
+    train(settings, run_into("two"));
+    FAIL() << "the file has a batch of 1";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::InvalidInput);
+    EXPECT_THAT(error.what(), HasSubstr("batches of 1 alone: train it with that \"batch\""));
+  }
+}
+
+// Without norms of the batch two samples of a step are as good as two steps whose gradients are averaged.
+TEST_F(Training, ALayerListFromItsFileTakesBatches) {
+  train(config("", R"({"channels": 3, "dilations": [1], "norm": "none"})"), run_into("list"));
+  TrainConfig settings = config("");
+  settings.network = {};
+  settings.network.kind = NetworkConfig::Kind::File;
+  settings.network.file = path("list/model");
+  TrainConfig twice = settings;
+  settings.batch = 2;
+  twice.training.accumulate = 2;
+  twice.steps = 2 * settings.steps;
+  train(settings, run_into("batches"));
+  train(twice, run_into("accumulated"));
+  const auto batches = weights("batches"), accumulated = weights("accumulated");
+  constexpr double kSums = 1e-4;  // sums of gradients in another order, through some steps of Adam
+  for (const auto& [name, tensor] : batches)
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      EXPECT_NEAR(get(tensor, i), get(accumulated.at(name), i), kSums) << name;
+  EXPECT_NE(weights("list").at("model.1.weight").data, batches.at("model.1.weight").data);
 }
 
 TEST_F(Training, StopsWhereDiceGrowsNoMore) {

@@ -31,7 +31,7 @@ Error error_of(Body&& body) {
 }
 
 inline DeviceOptions test_options() {
-  const AdapterInfo adapter = choose_adapter("");
+  const AdapterInfo adapter = choose_adapter("webgpu");
   DeviceOptions options;
   options.features.timestamp_query = adapter.features.timestamp_query;
   return options;

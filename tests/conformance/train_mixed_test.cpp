@@ -77,14 +77,22 @@ TEST(MixedPrecision, CollectedOverflowsSkipTheUpdate) {
   TrainerOptions options;
   options.training.accumulate = 2;
   options.training.average = 0.9;
-  options.training.loss_scaling = LossScaling{.start = 4, .patience = 1, .least = 2};
+  options.training.loss_scaling = LossScaling{.start = 16, .patience = 1, .least = 2};
   Trainer trainer(device(), graph, options);
   Tensor ones(DType::F32, {3});
   for (int64_t i = 0; i < 3; ++i) set(ones, i, 1);
   for (int round = 0; round < 3; ++round) {
     EXPECT_FALSE(trainer.step({{"x", ones}}).skipped) << "it only collects";
     EXPECT_TRUE(trainer.step({{"x", ones}}).skipped);
-    EXPECT_EQ(trainer.loss_scale(), 2);
+    EXPECT_EQ(trainer.loss_scale(), 8 >> round);
+  }
+  EXPECT_FALSE(trainer.step({{"x", ones}}).skipped);
+  try {
+    trainer.step({{"x", ones}});
+    FAIL() << "there is no smaller scale";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::NonFinite);
+    EXPECT_THAT(error.what(), testing::HasSubstr("gradients of step 1 are not finite at the least loss scale, 2;"));
   }
   EXPECT_EQ(trainer.parameters().at("w").data, Tensor(DType::F32, {3}).data);
   EXPECT_EQ(trainer.memory().read("average/w").data, Tensor(DType::F32, {3}).data);
@@ -96,6 +104,41 @@ TEST(MixedPrecision, CollectedOverflowsSkipTheUpdate) {
   plain.set_parameters({{"w", ones}});
   plain.step({{"x", ones}});
   EXPECT_EQ(plain.parameters().at("w").data, trainer.parameters().at("w").data) << "a scale of 2 rounds nothing";
+}
+
+// The running statistics of a batch norm, which the network itself moves.
+TEST(MixedPrecision, AnOverflowMovesNoStatistics) {
+  Graph graph;
+  const Value x = graph.input("x", DType::F32, {2, 3, 5});
+  const Value w = graph.parameter("w", Tensor(DType::F32, {2, 3, 5}));
+  const Value mean = graph.state("mean", DType::F32, {3}), variance = graph.state("variance", DType::F32, {3});
+  const BatchNormResult norm = batch_norm_training(x, mean, variance);
+  graph.update(mean, norm.running_mean);
+  graph.update(variance, norm.running_variance);
+  graph.output("loss", reduce_sum(sqrt(w) * norm.y));  // whose slope at 0 is infinite
+  for (const int64_t accumulate : {1, 2}) {
+    TrainerOptions options;
+    options.training.accumulate = accumulate;
+    options.training.loss_scaling = LossScaling{.start = 4};
+    Trainer trainer(device(), graph, options);
+    const Tensor zeros(DType::F32, {3});
+    const Tensor input = numbers({2, 3, 5});
+    for (int64_t i = 0; i < accumulate; ++i) trainer.step({{"x", input}});
+    EXPECT_EQ(trainer.skipped(), 1);
+    for (const char* name : {"mean", "variance"}) EXPECT_EQ(trainer.memory().read(name).data, zeros.data) << name;
+    Tensor ones(DType::F32, {2, 3, 5});
+    for (int64_t i = 0; i < ones.size(); ++i) set(ones, i, 1);
+    trainer.set_parameters({{"w", ones}});
+    for (int64_t i = 0; i < accumulate; ++i) trainer.step({{"x", input}});
+    EXPECT_EQ(trainer.updates(), 1);
+    for (const char* name : {"mean", "variance"}) EXPECT_NE(trainer.memory().read(name).data, zeros.data) << name;
+    // Nor does a loss that is not finite, or the run that finds out why.
+    const std::vector<std::byte> before = trainer.save();
+    Tensor broken = input;
+    set(broken, 4, std::nan(""));
+    EXPECT_THROW(trainer.step({{"x", broken}}), Error);
+    EXPECT_EQ(trainer.save(), before);
+  }
 }
 
 TEST(MixedPrecision, RefusesScalesThatMakeNoSense) {

@@ -12,8 +12,6 @@
 namespace gyrus::test {
 namespace {
 
-constexpr int kInput = 2, kIo = 3, kModel = 4, kUnsupported = 5, kOverLimits = 6, kDevice = 7;
-
 class BadInput : public Program {
  protected:
   void SetUp() override {
@@ -206,7 +204,8 @@ TEST_F(BadInput, NoAdapter) {
   const std::vector<std::string> none = {"VK_ICD_FILENAMES=/nowhere.json", "VK_DRIVER_FILES=/nowhere.json"};
   expect_refused({"segment", "scan.nii", "--no-conform", "-m", "model", "-o", "out.nii"}, kDevice, "[", "out.nii",
                  none);
-  expect_refused({"devices"}, kDevice, "[", "", none);
+  expect_refused({"segment", "scan.nii", "--no-conform", "-m", "model", "-o", "out.nii", "--device", "gpu"}, kDevice,
+                 "there is no GPU", "out.nii", none);
   expect_refused({"segment", "scan.nii", "--no-conform", "-m", "model", "-o", "out.nii", "--device", "no such GPU"},
                  kDevice, "no such GPU", "out.nii");
 }

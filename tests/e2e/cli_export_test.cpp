@@ -10,8 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kInput = 2, kIo = 3, kModel = 4, kOverLimits = 6;
-
 class Export : public Program {
  protected:
   void SetUp() override {

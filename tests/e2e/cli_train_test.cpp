@@ -13,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kInput = 2, kIo = 3;
-
 class Train : public Program {
  protected:
   void write_config(const std::string& name, int steps, const std::string& more = "") const {

@@ -22,8 +22,8 @@ TEST_F(Verify, KnownModelsAndOnnxFilesAreRight) {
   write_file(in_folder("model.onnx"),
              model(input("x", Float, {2, 8}) + node("Exp", {"x"}, {"e"}, {}, {}, "the exponential") +
                    node("Softmax", {"e"}, {"y"}, {}, {}, "the softmax") + output("y")));
-  const Outcome json = run_well({"verify", "model.onnx", "--json"});
-  const Json found = parse_json({reinterpret_cast<const std::byte*>(json.out.data()), json.out.size()}, "verify");
+  const Outcome printed = run_well({"verify", "model.onnx", "--json"});
+  const Json found = parse_json({reinterpret_cast<const std::byte*>(printed.out.data()), printed.out.size()}, "verify");
   EXPECT_TRUE(found.at("right").get<bool>());
   EXPECT_FALSE(found.at("nodes").empty());
   EXPECT_FALSE(found.at("device").at("driver").get<std::string>().empty());

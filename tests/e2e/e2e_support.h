@@ -18,6 +18,9 @@
 
 namespace gyrus::test {
 
+// Exit statuses (docs/cli.md).
+inline constexpr int kInput = 2, kIo = 3, kModel = 4, kUnsupported = 5, kOverLimits = 6, kDevice = 7;
+
 namespace fs = std::filesystem;
 
 struct Outcome {
@@ -38,6 +41,7 @@ class Program : public testing::Test {
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     folder_ = name;
     setenv("SOURCE_DATE_EPOCH", "1700000000", 1);  // results then are the same byte for byte
+    setenv("GYRUS_DEVICE", "webgpu", 0);           // software Vulkan where there is no GPU, not the CPU itself
   }
   void TearDown() override { fs::remove_all(folder_); }
 

@@ -4,14 +4,13 @@
 #include "core/error.h"
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "support/types.h"
 
 namespace gyrus {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-TensorType f32(Shape shape) { return {DType::F32, std::move(shape), Layout::Plain}; }
 
 // x → conv(w, b) with a relu inside → fused(conv, x2); plus a node that nobody reads.
 Graph sample() {

@@ -3,16 +3,15 @@
 
 #include "core/error.h"
 #include "graph/graph.h"
+#include "support/types.h"
 
 namespace gyrus {
 namespace {
 
 using testing::HasSubstr;
 
-TensorType f32(Shape shape) { return {DType::F32, std::move(shape), Layout::Plain}; }
-
 template <class Body>
-std::string complaint(Body&& body) {
+std::string complaint_of(Body&& body) {
   try {
     body();
   } catch (const Error& error) {
@@ -73,10 +72,10 @@ TEST(GraphState, RefusesUpdatesThatDoNotFit) {
   Graph graph = trained();
   const ValueId other = graph.add_input("other", f32({5}));
   const ValueId v = graph.add_state("v", f32({4}));
-  EXPECT_THAT(complaint([&] { graph.update(v, other); }),
+  EXPECT_THAT(complaint_of([&] { graph.update(v, other); }),
               HasSubstr("[v] the state is f32[4] and cannot become f32[5]"));
-  EXPECT_THAT(complaint([&] { graph.update(0, v); }), HasSubstr("value %0 is not a state"));
-  EXPECT_THAT(complaint([&] { graph.update(graph.states()[0].value, v); }),
+  EXPECT_THAT(complaint_of([&] { graph.update(0, v); }), HasSubstr("value %0 is not a state"));
+  EXPECT_THAT(complaint_of([&] { graph.update(graph.states()[0].value, v); }),
               HasSubstr("[w] the state is updated twice"));
 }
 
@@ -84,7 +83,7 @@ TEST(GraphState, VerifyNamesWhatIsWrong) {
   const auto verified = [](const std::function<void(Graph&)>& damage) {
     Graph graph = trained();
     damage(graph);
-    return complaint([&] { verify(graph); });
+    return complaint_of([&] { verify(graph); });
   };
   EXPECT_THAT(verified([](Graph& g) { g.add_state("x", f32({1})); }), HasSubstr("'x'"));
   EXPECT_THAT(verified([](Graph& g) { g.add_capture("step", 0); }), HasSubstr("are named 'step'"));

@@ -3,13 +3,12 @@
 
 #include "core/error.h"
 #include "graph/graph.h"
+#include "support/types.h"
 
 namespace gyrus {
 namespace {
 
 using testing::HasSubstr;
-
-TensorType f32(Shape shape) { return {DType::F32, std::move(shape), Layout::Plain}; }
 
 // What verify says about the graph; empty where it is content.
 std::string complaint(const Graph& graph) {

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-Network read(const json& list, const std::vector<NamedFloats>& weights) {
+Network read_list(const json& list, const std::vector<NamedFloats>& weights) {
   const ByteVector text = json_bytes(list);
   const ByteVector file = make_safetensors(weights);
   return read_layer_list(parse_json(bytes_of(text), "model.json"), "model.json",
@@ -20,12 +20,6 @@ Network read(const json& list, const std::vector<NamedFloats>& weights) {
 }
 
 // The ops behind the image, in order.
-std::vector<std::string> ops(const Network& network) {
-  std::vector<std::string> out;
-  for (size_t i = 1; i < network.steps().size(); ++i) out.push_back(network.steps()[i].op);
-  return out;
-}
-
 // Names "model.4.weight" → "model.2.0.weight", the last without its ".0": a Sequential of blocks.
 std::vector<NamedFloats> nested(std::vector<NamedFloats> weights, size_t layers) {
   for (NamedFloats& weight : weights) {
@@ -47,7 +41,7 @@ std::vector<NamedFloats> without(std::vector<NamedFloats> weights, const std::st
 TEST(LayerList, ReadsBothNamings) {
   for (const bool is_nested : {false, true}) {
     const std::vector<NamedFloats> flat = make_meshnet_weights(3);
-    const Network network = read(make_layer_list(3), is_nested ? nested(flat, 3) : flat);
+    const Network network = read_list(make_layer_list(3), is_nested ? nested(flat, 3) : flat);
     EXPECT_EQ(ops(network), (std::vector<std::string>{"conv", "relu", "conv", "relu", "conv"}));
     EXPECT_EQ(network.channels(network.output()), 3);
     const Graph graph = network.build({4, 5, 6});
@@ -63,7 +57,7 @@ TEST(LayerList, ComputesWhatTheListSays) {
   const NamedFloats weight = ramp("model.0.weight", {3, 1, 3, 3, 3}), bias = ramp("model.0.bias", {3});
   Tensor image(DType::F32, {1, 1, 3, 3, 3});
   image.as<float>()[13] = 1;  // the middle: each output corner sees one tap, and no other
-  const auto out = reference::run(read(list, {weight, bias}).build({3, 3, 3}), {{"image", image}}).at("logits");
+  const auto out = reference::run(read_list(list, {weight, bias}).build({3, 3, 3}), {{"image", image}}).at("logits");
   for (size_t o = 0; o < 3; ++o) {
     EXPECT_EQ(out.data[o * 27 + 13], double{weight.values[o * 27 + 13]} + double{bias.values[o]});
     EXPECT_EQ(out.data[o * 27], double{bias.values[o]});  // the middle is at distance 1, no multiple of 2
@@ -74,7 +68,7 @@ TEST(LayerList, FindsTheActivation) {
   const auto second = [](const char* key, const json& value) {
     json list = make_layer_list(2);
     list[key] = value;
-    return ops(read(list, make_meshnet_weights(2))).at(1);
+    return ops(read_list(list, make_meshnet_weights(2))).at(1);
   };
   EXPECT_EQ(second("gelu", false), "relu");
   EXPECT_EQ(second("gelu", true), "gelu");
@@ -84,20 +78,20 @@ TEST(LayerList, FindsTheActivation) {
   expect_error(ErrorCode::Unsupported, "unknown key 'mish'", [&] { second("mish", true); });
   json list = make_layer_list(2);
   list["gelu"] = list["elu"] = true;
-  expect_error(ErrorCode::InvalidModel, "two activations", [&] { read(list, make_meshnet_weights(2)); });
+  expect_error(ErrorCode::InvalidModel, "two activations", [&] { read_list(list, make_meshnet_weights(2)); });
 }
 
 TEST(LayerList, GeluIsTheExactOne) {
   json list = make_layer_list(2);
   list["gelu"] = true;
-  const Network network = read(list, make_meshnet_weights(2));
+  const Network network = read_list(list, make_meshnet_weights(2));
   EXPECT_EQ(network.steps()[2].attrs.text("approximate", "none"), "none");
 }
 
 TEST(LayerList, BnormWithoutTensorsIsInstanceNorm) {
   json list = make_layer_list(3);
   list["bnorm"] = true;
-  const Network network = read(list, make_meshnet_weights(3));
+  const Network network = read_list(list, make_meshnet_weights(3));
   EXPECT_EQ(ops(network),
             (std::vector<std::string>{"conv", "group_norm", "relu", "conv", "group_norm", "relu", "conv"}));
   EXPECT_EQ(network.steps()[2].attrs.integer("groups"), 2);
@@ -120,32 +114,32 @@ std::vector<NamedFloats> with_norm(const std::vector<std::string>& roles) {
 TEST(LayerList, UsesTheNormsTensors) {
   json list = make_layer_list(2);
   list["bnorm"] = true;
-  const Network affine = read(list, with_norm({"weight", "bias"}));
+  const Network affine = read_list(list, with_norm({"weight", "bias"}));
   EXPECT_EQ(ops(affine)[1], "group_norm");
   EXPECT_EQ(affine.steps()[2].weights.size(), 2u);
-  const Network batch = read(list, with_norm({"running_mean", "running_var"}));
+  const Network batch = read_list(list, with_norm({"running_mean", "running_var"}));
   EXPECT_EQ(ops(batch)[1], "batch_norm");
   EXPECT_EQ(batch.steps()[2].weights.size(), 2u);
   std::vector<NamedFloats> full = with_norm({"running_mean", "running_var", "weight", "bias"});
   full.push_back({"model.1.num_batches_tracked", {}, {7}});
-  const Network both = read(list, full);
+  const Network both = read_list(list, full);
   EXPECT_EQ(both.steps()[2].weights.size(), 4u);
   EXPECT_EQ(both.steps()[2].weights[2].name, "model.1.weight");
 
-  expect_error(ErrorCode::InvalidModel, "'model.1.bias' is missing", [&] { read(list, with_norm({"weight"})); });
+  expect_error(ErrorCode::InvalidModel, "'model.1.bias' is missing", [&] { read_list(list, with_norm({"weight"})); });
   expect_error(ErrorCode::InvalidModel, "'model.1.running_var' is missing",
-               [&] { read(list, with_norm({"running_mean"})); });
+               [&] { read_list(list, with_norm({"running_mean"})); });
   list["bnorm"] = false;
-  expect_error(ErrorCode::InvalidModel, "is left over", [&] { read(list, with_norm({"weight", "bias"})); });
+  expect_error(ErrorCode::InvalidModel, "is left over", [&] { read_list(list, with_norm({"weight", "bias"})); });
 }
 
 TEST(LayerList, ATemplateTakesItsChannelsFromTheWeights) {
   json list = make_layer_list(3);
   for (json& layer : list["layers"]) layer["out_channels"] = layer["in_channels"] = 5;
-  expect_error(ErrorCode::InvalidModel, "goes from 5 to 5 channels", [&] { read(list, make_meshnet_weights(3)); });
+  expect_error(ErrorCode::InvalidModel, "goes from 5 to 5 channels", [&] { read_list(list, make_meshnet_weights(3)); });
   list["layers"][0]["in_channels"] = -1;
   list["layers"][2]["out_channels"] = -1;
-  const Network network = read(list, make_meshnet_weights(3));
+  const Network network = read_list(list, make_meshnet_weights(3));
   EXPECT_EQ(network.channels(network.image()), 1);
   EXPECT_EQ(network.channels(network.output()), 3);
 }
@@ -154,14 +148,14 @@ TEST(LayerList, TheLastConvolutionHasABiasUnlessItSaysOtherwise) {
   json list = make_layer_list(2);
   list.erase("bias");
   const std::vector<NamedFloats> bare = without(make_meshnet_weights(2), "model.0.bias");
-  EXPECT_EQ(read(list, bare).steps()[3].weights.size(), 2u);
+  EXPECT_EQ(read_list(list, bare).steps()[3].weights.size(), 2u);
   list["bias"] = false;  // speaks of the hidden layers
-  EXPECT_EQ(read(list, bare).steps()[3].weights.size(), 2u);
+  EXPECT_EQ(read_list(list, bare).steps()[3].weights.size(), 2u);
   expect_error(ErrorCode::InvalidModel, "'model.2.bias' is missing",
-               [&] { read(list, without(bare, "model.2.bias")); });
+               [&] { read_list(list, without(bare, "model.2.bias")); });
   list["layers"][1]["bias"] = false;
-  EXPECT_EQ(read(list, without(bare, "model.2.bias")).steps()[3].weights.size(), 1u);
-  expect_error(ErrorCode::InvalidModel, "'model.2.bias' is left over", [&] { read(list, bare); });
+  EXPECT_EQ(read_list(list, without(bare, "model.2.bias")).steps()[3].weights.size(), 1u);
+  expect_error(ErrorCode::InvalidModel, "'model.2.bias' is left over", [&] { read_list(list, bare); });
 }
 
 TEST(LayerList, NothingMissingNothingLeftOver) {
@@ -169,20 +163,20 @@ TEST(LayerList, NothingMissingNothingLeftOver) {
   const std::vector<NamedFloats> good = make_meshnet_weights(4);
   for (const NamedFloats& weight : good) {
     expect_error(ErrorCode::InvalidModel, "weight '" + weight.name + "' is missing",
-                 [&] { read(list, without(good, weight.name)); });
+                 [&] { read_list(list, without(good, weight.name)); });
   }
   for (const char* name : {"model.8.weight", "extra", "other.0.weight", "model.0.gamma"}) {
     std::vector<NamedFloats> more = good;
     more.push_back(ramp(name, {2, 2, 3, 3, 3}));
-    expect_error(ErrorCode::InvalidModel, "is left over", [&] { read(list, more); });
+    expect_error(ErrorCode::InvalidModel, "is left over", [&] { read_list(list, more); });
   }
-  expect_error(ErrorCode::InvalidModel, "layers[2] has the kernel", [&] { read(make_layer_list(3), good); });
-  expect_error(ErrorCode::InvalidModel, "no convolution weights", [&] { read(list, {ramp("a", {2})}); });
+  expect_error(ErrorCode::InvalidModel, "layers[2] has the kernel", [&] { read_list(make_layer_list(3), good); });
+  expect_error(ErrorCode::InvalidModel, "no convolution weights", [&] { read_list(list, {ramp("a", {2})}); });
 
   json silent = list;
   silent.erase("bias");
   expect_error(ErrorCode::InvalidModel, "'model.2.bias' is missing",
-               [&] { read(silent, without(good, "model.2.bias")); });
+               [&] { read_list(silent, without(good, "model.2.bias")); });
 }
 
 TEST(LayerList, RefusesWrongShapes) {
@@ -190,7 +184,7 @@ TEST(LayerList, RefusesWrongShapes) {
   const auto refused = [&](size_t index, const Shape& shape, const std::string& part) {
     std::vector<NamedFloats> weights = make_meshnet_weights(4);
     weights[index] = ramp(weights[index].name, shape);
-    expect_error(ErrorCode::InvalidModel, part, [&] { read(list, weights); });
+    expect_error(ErrorCode::InvalidModel, part, [&] { read_list(list, weights); });
   };
   refused(2, {2, 2, 3, 3, 1}, "has the kernel [3,3,3]");
   refused(2, {2, 3, 3, 3, 3}, "goes from 2 to 2 channels");
@@ -204,14 +198,14 @@ TEST(LayerList, RefusesWrongShapes) {
   loose["layers"][0]["in_channels"] = -1;
   std::vector<NamedFloats> weights = make_meshnet_weights(4);
   weights[2] = ramp(weights[2].name, {2, 3, 3, 3, 3});
-  expect_error(ErrorCode::InvalidModel, "does not fit 2 input channels", [&] { read(loose, weights); });
+  expect_error(ErrorCode::InvalidModel, "does not fit 2 input channels", [&] { read_list(loose, weights); });
 }
 
 TEST(LayerList, RefusesWrongNumbers) {
   const auto refused = [](const char* key, const json& value, const std::string& part) {
     json list = make_layer_list(2);
     list["layers"][0][key] = value;
-    expect_error(ErrorCode::InvalidModel, part, [&] { read(list, make_meshnet_weights(2)); });
+    expect_error(ErrorCode::InvalidModel, part, [&] { read_list(list, make_meshnet_weights(2)); });
   };
   refused("stride", 0, "stride is 0");
   refused("dilation", -1, "dilation is -1");
@@ -223,17 +217,18 @@ TEST(LayerList, RefusesWrongNumbers) {
   refused("stride", 1.5, "'stride' is not an integer");
   json list = make_layer_list(2);
   list["layers"][1].erase("kernel_size");
-  expect_error(ErrorCode::InvalidModel, "'kernel_size' is missing", [&] { read(list, make_meshnet_weights(2)); });
+  expect_error(ErrorCode::InvalidModel, "'kernel_size' is missing", [&] { read_list(list, make_meshnet_weights(2)); });
   list = make_layer_list(2);
   list["layers"][1]["type"] = "transposed";
-  expect_error(ErrorCode::Unsupported, "layers[1]: unknown key 'type'", [&] { read(list, make_meshnet_weights(2)); });
+  expect_error(ErrorCode::Unsupported, "layers[1]: unknown key 'type'",
+               [&] { read_list(list, make_meshnet_weights(2)); });
 }
 
 TEST(LayerList, RefusesNaN) {
   std::vector<NamedFloats> weights = make_meshnet_weights(2);
   weights[2].values[1] = std::numeric_limits<float>::quiet_NaN();
   expect_error(ErrorCode::InvalidModel, "[model.pth] weight 'model.2.weight' holds NaN",
-               [&] { read(make_layer_list(2), weights); });
+               [&] { read_list(make_layer_list(2), weights); });
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace gyrus::test {
 namespace {
 
-StateDict read(const ByteVector& file) { return read_safetensors(bytes_of(file), "m.safetensors"); }
+StateDict read_tensors(const ByteVector& file) { return read_safetensors(bytes_of(file), "m.safetensors"); }
 
 TEST(Safetensors, ReadsWhatItWrites) {
   std::map<std::string, Tensor> tensors;
@@ -19,7 +19,7 @@ TEST(Safetensors, ReadsWhatItWrites) {
   tensors["count"].as<int32_t>()[1] = -9;
   const ByteVector file = write_safetensors(tensors, {{"format", "pt"}});
   EXPECT_TRUE(is_safetensors(bytes_of(file)));
-  const StateDict state = read(file);
+  const StateDict state = read_tensors(file);
   ASSERT_EQ(state.entries().size(), tensors.size());
   for (const auto& [name, tensor] : tensors) {
     ASSERT_NE(state.find(name), nullptr);
@@ -34,7 +34,7 @@ TEST(Safetensors, ConvertsTheElementTypes) {
   const auto one = [](const std::string& dtype, const ByteVector& data) {
     const std::string header =
         "{\"x\":{\"dtype\":\"" + dtype + "\",\"shape\":[],\"data_offsets\":[0," + std::to_string(data.size()) + "]}}";
-    return get(*read(make_safetensors(header, data)).find("x")->tensor, 0);
+    return get(*read_tensors(make_safetensors(header, data)).find("x")->tensor, 0);
   };
   EXPECT_EQ(one("F16", ByteWriter().u16(0x3e00).out()), 1.5);
   EXPECT_EQ(one("BF16", ByteWriter().u16(0x3fc0).out()), 1.5);
@@ -52,7 +52,7 @@ TEST(Safetensors, ConvertsTheElementTypes) {
 TEST(Safetensors, IsStrictAboutItsHeader) {
   const auto refused = [](const std::string& part, const std::string& header, size_t bytes) {
     SCOPED_TRACE(header);
-    expect_error(ErrorCode::InvalidModel, part, [&] { read(make_safetensors(header, ByteVector(bytes))); });
+    expect_error(ErrorCode::InvalidModel, part, [&] { read_tensors(make_safetensors(header, ByteVector(bytes))); });
   };
   const auto entry = [](const std::string& shape, const std::string& offsets) {
     return "{\"dtype\":\"F32\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
@@ -79,25 +79,27 @@ TEST(Safetensors, IsStrictAboutItsHeader) {
   refused("list of at most 8", "{\"a\":" + entry("[1,1,1,1,1,1,1,1,1]", "[0,4]") + "}", 4);
   refused("other keys", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4);
   refused("no map of strings", "{\"__metadata__\":{\"a\":1}}", 0);
-  expect_error(ErrorCode::InvalidModel, "truncated", [] { read(ByteWriter().u64(1000).text("{}").out()); });
-  expect_error(ErrorCode::InvalidModel, "header of", [] { read(ByteWriter().u64(UINT64_MAX).text("{}").out()); });
+  expect_error(ErrorCode::InvalidModel, "truncated", [] { read_tensors(ByteWriter().u64(1000).text("{}").out()); });
+  expect_error(ErrorCode::InvalidModel, "header of",
+               [] { read_tensors(ByteWriter().u64(UINT64_MAX).text("{}").out()); });
 }
 
 TEST(Safetensors, RefusesTruncationAndSurvivesDamage) {
   const ByteVector file = make_safetensors({ramp("a.weight", {2, 2}), ramp("b", {1})});
-  ASSERT_NO_THROW(read(file));
-  expect_every_truncation_refused(file, read);
-  read_every_damage(file, read);
+  ASSERT_NO_THROW(read_tensors(file));
+  expect_every_truncation_refused(file, read_tensors);
+  read_every_damage(file, read_tensors);
 }
 
 TEST(CheckFinite, NamesTheTensor) {
   NamedFloats bad = ramp("layer.weight", {4});
   bad.values[2] = std::numeric_limits<float>::quiet_NaN();
   expect_error(ErrorCode::InvalidModel, "weight 'layer.weight' holds NaN at element 2", [&] {
-    check_finite(read(make_safetensors({ramp("a", {2}), bad})), "m");
+    check_finite(read_tensors(make_safetensors({ramp("a", {2}), bad})), "m");
   });
   bad.values[2] = -std::numeric_limits<float>::infinity();
-  expect_error(ErrorCode::InvalidModel, "holds infinity", [&] { check_finite(read(make_safetensors({bad})), "m"); });
+  expect_error(ErrorCode::InvalidModel, "holds infinity",
+               [&] { check_finite(read_tensors(make_safetensors({bad})), "m"); });
 }
 
 }  // namespace

@@ -9,11 +9,19 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "import/network.h"
 #include "support/model_writer.h"
 
 // What the tests of the importers share: checking errors, and damaging files.
 
 namespace gyrus::test {
+
+// The ops of a network in the order of its steps, without its input.
+inline std::vector<std::string> ops(const Network& network) {
+  std::vector<std::string> out;
+  for (size_t i = 1; i < network.steps().size(); ++i) out.push_back(network.steps()[i].op);
+  return out;
+}
 
 // Runs `action`, which must throw Error of that code, on one line that starts with "[" and holds `part`.
 inline void expect_error(ErrorCode code, const std::string& part, const std::function<void()>& action) {

@@ -22,12 +22,6 @@ json& layers_of(json& document) { return document["modelTopology"]["model_config
 json& config_of(json& document, size_t layer) { return layers_of(document)[layer]["config"]; }
 json& weights_of(json& document) { return document["weightsManifest"][0]["weights"]; }
 
-std::vector<std::string> ops(const Network& network) {
-  std::vector<std::string> out;
-  for (size_t i = 1; i < network.steps().size(); ++i) out.push_back(network.steps()[i].op);
-  return out;
-}
-
 RefTensor run(const Network& network, const Shape& spatial) {
   Shape shape = {1, network.channels(network.image())};
   shape.insert(shape.end(), spatial.begin(), spatial.end());

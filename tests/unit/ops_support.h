@@ -8,12 +8,12 @@
 #include "core/error.h"
 #include "graph/op.h"
 #include "ops/elementwise.h"
+#include "support/types.h"
 
 // Short ways to ask one op for its shape rule, its complaint and its reference values.
 
 namespace gyrus::test {
 
-inline TensorType f32(Shape shape) { return {DType::F32, std::move(shape), Layout::Plain}; }
 inline TensorType typed(DType dtype, Shape shape) { return {dtype, std::move(shape), Layout::Plain}; }
 
 inline Node make_node(const std::string& op, Attrs attrs = {}) {

@@ -8,10 +8,9 @@
 #include "core/limits.h"
 #include "unit/plan_samples.h"
 
-namespace gyrus {
+namespace gyrus::test {
 namespace {
 
-using namespace gyrus::testing;
 using ::testing::HasSubstr;
 
 Dispatch& dispatch_of(Plan& plan) { return std::get<Dispatch>(plan.steps[1]); }
@@ -202,4 +201,4 @@ TEST(PlanCheck, ManyUniformsAndHugeWorkgroups) {
 }
 
 }  // namespace
-}  // namespace gyrus
+}  // namespace gyrus::test

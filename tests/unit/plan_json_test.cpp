@@ -6,10 +6,9 @@
 
 #include "unit/plan_samples.h"
 
-namespace gyrus {
+namespace gyrus::test {
 namespace {
 
-using namespace gyrus::testing;
 using ::testing::HasSubstr;
 using Json = nlohmann::ordered_json;
 
@@ -143,4 +142,4 @@ TEST(PlanJson, WritesOnlyWhatCanBeRead) {
 }
 
 }  // namespace
-}  // namespace gyrus
+}  // namespace gyrus::test

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "plan/plan.h"
 
-namespace gyrus::testing {
+namespace gyrus::test {
 
 // A consistent plan with one of everything, under the default limits.
 inline Plan sample_plan() {
@@ -63,4 +63,4 @@ Error thrown_by(Body&& body) {
   return Error(ErrorCode::Io, "nothing was thrown");
 }
 
-}  // namespace gyrus::testing
+}  // namespace gyrus::test

@@ -64,6 +64,39 @@ TEST(TrainConfig, ReadsAGoodOne) {
   EXPECT_EQ(parse_config(config_with(), "c.json", 9).steps, 9);
 }
 
+TEST(TrainConfig, InTomlIsTheSame) {
+  const std::string text = R"(# a comment
+classes = 6
+steps = 4
+data.phantoms = {count = 2, sizes = 16}
+optimizer = {type = "sgd", rate = 0.5, nesterov = true, momentum = 0.9}
+[network]
+type = "meshnet"
+channels = 4
+dilations = [1, 2]
+)";
+  const TrainConfig toml = parse_config(text, "c.toml");
+  const TrainConfig json = parse_config(
+      config_with("optimizer", R"({"type": "sgd", "rate": 0.5, "nesterov": true, "momentum": 0.9})"), "c.json");
+  EXPECT_EQ(toml.hash, json.hash) << "one goes on where the other stopped";
+  EXPECT_EQ(toml.network.dilations, (std::vector<int64_t>{1, 2}));
+  EXPECT_TRUE(toml.training.optimizer.nesterov);
+  EXPECT_EQ(toml.schedule.rate, 0.5);
+  EXPECT_EQ(parse_config(text, "c.toml", 9).steps, 9);
+  const struct {
+    const char *more, *part;
+  } cases[] = {
+      {"norms = 3\n", "[c.toml] network.norms: is not known; there are:"},
+      {"norm = 3\n", "[c.toml] network.norm: 3 is no text"},
+      {"affine = 1979-05-27\n", "[c.toml] network.affine: is a date or time"},
+      {"type = \"unet\"\n", "[c.toml] is no TOML: line 10 cannot be read"},
+      {"[data.phantoms]\n", "[c.toml] is no TOML: line 10 cannot be read"},
+      {"affine = \n", "[c.toml] is no TOML: line 10 cannot be read"},
+  };
+  for (const auto& [more, part] : cases)
+    EXPECT_THAT(refusal([&, more = more] { parse_config(text + more, "c.toml"); }), HasSubstr(part)) << more;
+}
+
 TEST(TrainConfig, RefusesInOneLineThatNamesTheKey) {
   const struct {
     const char *key, *value, *part;

@@ -129,10 +129,11 @@ bool is_smooth(const OpCase& c) {
          c.op != "detach";
 }
 
-// Made by passes after gradients, with the scatters of which no gradient exists.
+// Made by passes after gradients, or for language models that are used, with the scatters of which no gradient exists.
 bool has_none(const std::string& message) {
-  for (const char* known : {"norm_sums", "rows", "strided", "fused", "repack", "arrange", "carries a body",
-                            "statistics", "scatter with mul, min or max"})
+  for (const char* known :
+       {"norm_sums", "rows", "strided", "fused", "repack", "arrange", "carries a body", "statistics",
+        "scatter with mul, min or max", "op block_matmul", "op cached_attention", "op gated"})
     if (message.find(known) != std::string::npos) return true;
   return false;
 }

@@ -35,7 +35,7 @@ void run(const std::filesystem::path& plan_path, const std::filesystem::path& in
     inputs[port.name] = std::move(tensor);
   }
   DeviceOptions options;
-  options.limits = choose_adapter("").limits;
+  options.limits = choose_adapter("webgpu").limits;
   const Device device = open_device(options);
   const RunResult result = Executor(device, plan).run(inputs);
   std::ofstream out(output_path, std::ios::binary);

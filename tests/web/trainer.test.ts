@@ -177,10 +177,10 @@ test("schedules are those of C++, and change at any time", async () => {
     await trainer.step(batch(4, i));
   }
   rates.forEach((rate, t) => assert.ok(Math.abs(rate - 0.025 * (1 + Math.cos((Math.PI * t) / 20))) < 1e-12));
-  trainer.setSchedule({ kind: "multi-step", rate: 1, gamma: 0.5, milestones: [1, 3] });
+  trainer.setSchedule({ kind: "multi_step", rate: 1, gamma: 0.5, milestones: [1, 3] });
   assert.equal(trainer.rate, 0.25);
   assert.throws(() => trainer.setSchedule({ kind: "steps" as "cosine" }),
-    isError("invalid-input", /'kind' is "steps", expected one of constant, by-step/));
+    isError("invalid-input", /'kind' is "steps", expected one of constant, step, multi_step/));
   trainer.destroy();
 });
 
@@ -273,7 +273,7 @@ test("what is wrong is said in a line", async () => {
   await wrong(net((g) => g.nodes[1]!.outputs = ["x"]), /\[x\] is the name of two values/);
   await wrong(net((g) => g.nodes[1]!.outputs = ["a", "b"]), /gives 1 results, not 2/);
   await wrong(smallNet(2), /there is no option 'rates'; there are: /, { rates: 1 } as TrainerOptions);
-  await wrong(smallNet(2), /'kind' is "adamm", expected one of sgd, adam/, { optimizer: { kind: "adamm" as "adam" } });
+  await wrong(smallNet(2), /'kind' is "adamm", expected one of adam, adamw, sgd/, { optimizer: { kind: "adamm" as "adam" } });
   await wrong(smallNet(2), /\[accumulate\] is 0/, { accumulate: 0 });
   const folder = { files: folderOf(tinyModel()), name: "tiny", shapes: {}, loss: { op: "mse" } };
   await wrong(folder, /takes "image" of \[batch, 1/);

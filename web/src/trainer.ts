@@ -19,7 +19,7 @@ export interface Optimizer {
   dampening?: number; // sgd
   nesterov?: boolean; // sgd
   beta1?: number; // 0.9; adam, adamw, lion
-  beta2?: number; // 0.999
+  beta2?: number; // 0.999, of lion 0.99
   eps?: number; // 1e-8; adam, adamw, rmsprop, adagrad
   amsgrad?: boolean; // adam, adamw
   alpha?: number; // 0.99; rmsprop
@@ -30,19 +30,19 @@ export interface Optimizer {
 
 /** The learning rate of every step; nothing is compiled again for it. */
 export interface Schedule {
-  kind?: "constant" | "by-step" | "multi-step" | "exponential" | "cosine" | "warmup-cosine" | "one-cycle";
-  rate?: number; // 1e-3; the base, of one-cycle the largest
-  gamma?: number; // 0.1; by-step, multi-step, exponential
-  stepSize?: number; // by-step
-  milestones?: number[]; // multi-step
-  least?: number; // cosine, warmup-cosine
-  total?: number; // cosine, warmup-cosine: steps of the cosine; one-cycle: all
-  warmup?: number; // warmup-cosine: steps before it
-  start?: number; // warmup-cosine: part of the rate at step 0
-  rising?: number; // 0.3; one-cycle: part of all steps
-  div?: number; // 25; one-cycle: largest over first
-  finalDiv?: number; // 1e4; one-cycle: first over last
-  linear?: boolean; // one-cycle: not by cosines
+  kind?: "constant" | "step" | "multi_step" | "exponential" | "cosine" | "warmup_cosine" | "one_cycle";
+  rate?: number; // 1e-3; the base, of one_cycle the largest
+  gamma?: number; // 0.1; step, multi_step, exponential
+  stepSize?: number; // step
+  milestones?: number[]; // multi_step
+  least?: number; // cosine, warmup_cosine
+  total?: number; // cosine, warmup_cosine: steps of the cosine; one_cycle: all
+  warmup?: number; // warmup_cosine: steps before it
+  start?: number; // warmup_cosine: part of the rate at step 0
+  rising?: number; // 0.3; one_cycle: part of all steps
+  div?: number; // 25; one_cycle: largest over first
+  finalDiv?: number; // 1e4; one_cycle: first over last
+  linear?: boolean; // one_cycle: not by cosines
 }
 
 /** Parameters whose names match, with what differs for them. The first group that matches counts. */
@@ -56,7 +56,7 @@ export interface ParameterGroup {
 /**
  * Keeps small gradients from becoming 0 where maps are stored in halves (precision "f16"): the loss is multiplied before
  * gradients are taken, and they are divided again. A step whose gradients are not finite changes nothing and halves the
- * scale; after `patience` good updates in a row it is doubled.
+ * scale, at the least scale it is "non-finite"; after `patience` good updates in a row it is doubled.
  */
 export interface LossScaling {
   start?: number; // 65536
@@ -128,8 +128,8 @@ const listed = (names: string[]) => names.join(", ") || "none";
  * ```
  *
  * Calls take turns in the order in which they come, so several may be under way. A loss that is not finite is
- * "non-finite", naming the step and the first node whose values are not finite: parameters and the optimiser's states are
- * then those of the last good step.
+ * "non-finite", naming the step and the first node whose values are not finite: all states are then those of the last
+ * good step.
  */
 export class Trainer {
   readonly device: GPUDevice;
@@ -353,6 +353,10 @@ export class Trainer {
     const loss = firstFloat(result.outputs[name]!);
     if (!Number.isFinite(loss)) throw await this.#refusal(inputs, drawn, loss);
     const skipped = lossScaling !== undefined && updates && firstFloat(result.outputs[overflow]!) !== 0;
+    if (skipped && this.#scale <= (lossScaling.least ?? 1)) {
+      this.#collected = 0;
+      throw this.#overflowed();
+    }
     if (lossScaling && updates) this.#adaptScale(skipped);
     if (watches) delete result.outputs[overflow];
     this.#collected = updates ? 0 : this.#collected + 1;
@@ -375,6 +379,12 @@ export class Trainer {
     if (this.#good < patience) return;
     this.#scale = Math.min(this.#scale * 2, most);
     this.#good = 0;
+  }
+
+  #overflowed(): GyrusError {
+    return new GyrusError("non-finite", `[training] gradients of step ${this.#updates + 1} are not finite at the least ` +
+      `loss scale, ${this.#scale}; parameters are those of the last good step; lower the learning rate, clip gradients, ` +
+      "give a smaller least scale or store maps in f32");
   }
 
   // Of a network that draws random numbers.

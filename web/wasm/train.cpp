@@ -3,7 +3,7 @@
 #include <set>
 
 #include "gyrus/ops.h"
-#include "gyrus/train.h"
+#include "gyrus/train_fields.h"
 #include "import/graph_json.h"
 #include "import/network.h"
 #include "network.h"
@@ -79,56 +79,43 @@ class Fields {
   std::set<std::string> known_;
 };
 
-Optimizer optimizer_of(const Json& json) {
-  Optimizer o;
+// A field as TypeScript writes it: weight_decay is weightDecay there.
+std::string camel(const char* name) {
+  std::string text;
+  for (const char* c = name; *c; ++c) {
+    if (*c == '_' && c[1])
+      text += static_cast<char>(*++c - 'a' + 'A');
+    else
+      text += *c;
+  }
+  return text;
+}
+
+template <class Kind, size_t N>
+Kind kind_of(Fields& fields, const KindName<Kind> (&kinds)[N], Kind absent) {
+  std::vector<std::pair<std::string, Kind>> choices;
+  for (const auto& [name, kind] : kinds) choices.emplace_back(name, kind);
+  fields.choose<Kind>("kind", absent, choices);
+  return absent;
+}
+
+template <class Options>
+auto field_reader(Fields& fields, Options& options) {
+  return [&](const auto& field, auto member) { fields.read(camel(field.name).c_str(), options.*member); };
+}
+
+Optimizer optimizer_from(const Json& json) {
   Fields fields(json, "optimizer");
-  using Kind = OptimizerKind;
-  fields.choose<Kind>("kind", o.kind,
-                      {{"sgd", Kind::Sgd},
-                       {"adam", Kind::Adam},
-                       {"adamw", Kind::AdamW},
-                       {"rmsprop", Kind::RmsProp},
-                       {"adagrad", Kind::Adagrad},
-                       {"lion", Kind::Lion}});
-  fields.read("weightDecay", o.weight_decay);
-  fields.read("momentum", o.momentum);
-  fields.read("dampening", o.dampening);
-  fields.read("nesterov", o.nesterov);
-  fields.read("beta1", o.beta1);
-  fields.read("beta2", o.beta2);
-  fields.read("eps", o.eps);
-  fields.read("amsgrad", o.amsgrad);
-  fields.read("alpha", o.alpha);
-  fields.read("centered", o.centered);
-  fields.read("lrDecay", o.lr_decay);
-  fields.read("initialAccumulator", o.initial_accumulator);
+  Optimizer o = optimizer_of(kind_of(fields, kOptimizerKinds, OptimizerKind::Adam));
+  each_optimizer_field(field_reader(fields, o));
   return o;
 }
 
 Schedule schedule_of(const Json& json) {
   Schedule s;
   Fields fields(json, "schedule");
-  using Kind = ScheduleKind;
-  fields.choose<Kind>("kind", s.kind,
-                      {{"constant", Kind::Constant},
-                       {"by-step", Kind::ByStep},
-                       {"multi-step", Kind::MultiStep},
-                       {"exponential", Kind::Exponential},
-                       {"cosine", Kind::Cosine},
-                       {"warmup-cosine", Kind::WarmupCosine},
-                       {"one-cycle", Kind::OneCycle}});
-  fields.read("rate", s.rate);
-  fields.read("gamma", s.gamma);
-  fields.read("stepSize", s.step_size);
-  fields.read("milestones", s.milestones);
-  fields.read("least", s.least);
-  fields.read("total", s.total);
-  fields.read("warmup", s.warmup);
-  fields.read("start", s.start);
-  fields.read("rising", s.rising);
-  fields.read("div", s.div);
-  fields.read("finalDiv", s.final_div);
-  fields.read("linear", s.linear);
+  s.kind = kind_of(fields, kScheduleKinds, s.kind);
+  each_schedule_field(field_reader(fields, s));
   return s;
 }
 
@@ -146,7 +133,7 @@ TrainingOptions options_of(const Json& json) {
   TrainingOptions t;
   Fields fields(json, "trainer");
   fields.read("loss", t.loss);
-  if (const Json* optimizer = fields.find("optimizer")) t.optimizer = optimizer_of(*optimizer);
+  if (const Json* optimizer = fields.find("optimizer")) t.optimizer = optimizer_from(*optimizer);
   if (const Json* groups = fields.find("groups"))
     for (const Json& each : *groups) {
       ParameterGroup group;
@@ -314,14 +301,15 @@ GYRUS_EXPORT int gyrus_trainee_network(Trainee* trainee, ModelFiles* files, cons
   });
 }
 
-// `kind`: "update", "collect" (gradients alone), "inference", or "forward", the network with its loss. Answers as
-// answer_with_plan() says.
+// `kind`: "update", "collect" (gradients alone), "inference", or "forward", the network with its loss and its states as
+// they are. Answers as answer_with_plan() says.
 GYRUS_EXPORT int gyrus_trainee_plan(const Trainee* trainee, const char* kind, const char* request) {
   return guarded([&] {
     const Json json = Json::parse(request);
     const std::string what = kind;
     Graph graph = graph_for(*trainee, json.at("shapes").get<Shapes>(), what != "inference");
     if (what == "update" || what == "collect") graph = training_graph(graph, trainee->options, what == "update");
+    if (what == "forward") graph = forward_graph(graph);
     answer_with_plan(graph, json);
     return 1;
   });

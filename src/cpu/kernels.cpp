@@ -1,0 +1,45 @@
+// One line for every op with a kernel of its own.
+#include <unordered_map>
+
+#include "cpu/kernel.h"
+#include "ops/attention.h"
+#include "ops/concat.h"
+#include "ops/conv.h"
+#include "ops/expand.h"
+#include "ops/fused.h"
+#include "ops/gather.h"
+#include "ops/matmul.h"
+#include "ops/norm.h"
+#include "ops/pad.h"
+#include "ops/reduce.h"
+#include "ops/rows.h"
+#include "ops/slice.h"
+#include "ops/strided.h"
+#include "ops/transpose.h"
+
+namespace gyrus::cpu {
+namespace {
+
+const std::unordered_map<const OpDef*, Prepare>& table() {
+  static const std::unordered_map<const OpDef*, Prepare> kernels = {
+      {&kConv, prepare_convolution},     {&kConvArgmax, prepare_conv_argmax}, {&kNormStats, prepare_norm_stats},
+      {&kNormApply, prepare_norm_apply}, {&kMatmul, prepare_product},         {&kTranspose, prepare_movement},
+      {&kSlice, prepare_movement},       {&kStrided, prepare_movement},       {&kConcat, prepare_movement},
+      {&kPad, prepare_movement},         {&kExpand, prepare_movement},        {&kRows, prepare_rows},
+      {&kReduceSum, prepare_reduction},  {&kReduceMean, prepare_reduction},   {&kReduceMax, prepare_reduction},
+      {&kReduceMin, prepare_reduction},  {&kArgmax, prepare_argmax},          {&kGather, prepare_gather},
+      {&kAttention, prepare_attention},
+  };
+  return kernels;
+}
+
+}  // namespace
+
+Prepared prepare(const Graph& graph, const Node& node, const KernelOptions& options) {
+  const OpDef& def = op(node.op);
+  if (def.elementwise || def.body_only) return prepare_elementwise(graph, node, options);
+  const auto found = table().find(&def);
+  return found == table().end() ? prepare_generic(graph, node, options) : found->second(graph, node, options);
+}
+
+}  // namespace gyrus::cpu

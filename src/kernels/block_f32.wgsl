@@ -1,0 +1,13 @@
+// block_f32.wgsl: 32 elements of a row of singles; those behind its end are 0.
+fn unpack(row: u32, unit: u32) -> array<vec4<f32>, 8> {
+  var w: array<vec4<f32>, 8>;
+{{@i=8}}
+  {
+    let k = unit * 32u + {{i}}u * 4u;
+    let at = row / 4u + k;
+    w[{{i}}] = select(vec4<f32>(0.0), bitcast<vec4<f32>>(vec4<u32>(weights[at], weights[at + 1u], weights[at + 2u], weights[at + 3u])),
+                      vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(P.k));
+  }
+{{/i}}
+  return w;
+}

@@ -1,0 +1,86 @@
+// block_vector.wgsl: y[r, n] = act(bias[n] + sum over k of x[r, k] * w[n, k]) for few rows r; w in raw blocks of a GGUF
+// file ({{format}}), row by row. A team of {{lanes}} lanes makes {{rows}} results n of each of {{columns}} rows r: lanes take units of
+// 32 elements in turn, and add up what they have in workgroup memory.
+{{#experts}}
+// Row r of y is made by expert experts[r] of w, from row r / P.shared_by of x.
+{{/experts}}
+{{>elementwise}}
+{{head}}
+{{>block_words}}
+{{unpack}}
+fn epilogue(x: f32{{extra_arguments}}) -> f32 {
+{{epilogue}}}
+
+// Quad q of row r of x; 0 behind its end.
+fn x_quad(r: u32, q: u32) -> vec4<f32> {
+{{#quads}}
+  let found = x[min(r * (P.k / 4u) + q, P.x_last) + P.x_shift];
+  return {{#ragged}}select(vec4<f32>(0.0), found, q * 4u < P.k){{/ragged}}{{^ragged}}found{{/ragged}};
+{{/quads}}{{^quads}}
+  let k = q * 4u;
+  let at = r * P.k + k + P.x_shift;
+  return select(vec4<f32>(0.0), vec4<f32>(x[at], x[at + 1u], x[at + 2u], x[at + 3u]),
+                vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(P.k));
+{{/quads}}
+}
+
+{{main}}
+  let group = group_index(wid, nwg);
+  let across = lane % {{lanes}}u;
+  let team = lane / {{lanes}}u;
+  let start = P.n_begin + (group % P.row_groups * {{teams}}u + team) * {{rows}}u;
+  let first = P.first_r + group / P.row_groups * {{columns}}u;
+{{#experts}}
+  let expert = u32(clamp(experts[min(first, P.last_r) + P.experts_shift], 0, i32(P.expert_count) - 1));
+  let base = expert * P.expert_rows;
+{{/experts}}{{^experts}}
+  let base = 0u;
+{{/experts}}
+{{@i=rows}}
+  let n{{i}} = base + start + {{i}}u;
+  let row{{i}} = (min(max(n{{i}}, P.first_n), P.last_n) - P.first_n) * P.row_bytes + P.w_begin;
+{{@c=columns}}
+  var sum{{i}}_{{c}} = vec4<f32>(0.0);
+{{/c}}{{/i}}
+{{@c=columns}}
+  let r{{c}} = min(first + {{c}}u, P.last_r){{#experts}} / P.shared_by{{/experts}};
+{{/c}}
+  for (var unit = across; unit < P.units; unit += {{lanes}}u) {
+{{@c=columns}}{{@q=8}}
+    let x{{c}}_{{q}} = x_quad(r{{c}}, unit * 8u + {{q}}u);
+{{/q}}{{/c}}
+{{@i=rows}}
+    {
+      let w = unpack(row{{i}}, unit);
+{{@q=8}}{{@c=columns}}
+      sum{{i}}_{{c}} = fma(w[{{q}}], x{{c}}_{{q}}, sum{{i}}_{{c}});
+{{/c}}{{/q}}
+    }
+{{/i}}
+  }
+{{@i=rows}}{{@c=columns}}
+  stage[({{i}}u * {{columns}}u + {{c}}u) * {{wg}}u + lane] = dot(sum{{i}}_{{c}}, vec4<f32>(1.0));
+{{/c}}{{/i}}
+  workgroupBarrier();
+  for (var half = {{lanes}}u / 2u; half > 0u; half /= 2u) {
+    if (across < half) {
+      for (var v = lane; v < {{rows}}u * {{columns}}u * {{wg}}u; v += {{wg}}u) {
+        stage[v] += stage[v + half];
+      }
+    }
+    workgroupBarrier();
+  }
+  if (group >= P.groups) {
+    return;
+  }
+  for (var v = across; v < {{rows}}u * {{columns}}u; v += {{lanes}}u) {
+    let n = start + v / {{columns}}u;
+    let r = first + v % {{columns}}u;
+    let inside = base + n >= P.first_n && base + n <= P.last_n && n < P.expert_rows;
+    if (inside && r <= P.last_r) {
+      let o = r * P.n + P.column + n;
+      let sum = stage[v * {{wg}}u + team * {{lanes}}u]{{#bias}} + bias[P.bias_shift + P.column + n]{{/bias}};
+      output[o + P.output_shift] = {{store}};
+    }
+  }
+}

@@ -1,0 +1,31 @@
+// block_words.wgsl: bytes of raw GGUF blocks, `weights` of u32, at any place; `at` counts bytes of the binding.
+fn word_at(at: u32) -> u32 {
+{{#aligned}}
+  return weights[at / 4u];
+{{/aligned}}{{^aligned}}
+  let shift = at % 4u * 8u;
+  return (weights[at / 4u] >> shift) | ((weights[at / 4u + 1u] << (31u - shift)) << 1u);
+{{/aligned}}
+}
+
+fn byte_at(at: u32) -> u32 {
+  return (weights[at / 4u] >> (at % 4u * 8u)) & 255u;
+}
+
+// A half at an even place.
+fn half_at(at: u32) -> f32 {
+  return unpack2x16float(weights[at / 4u] >> (at % 4u * 8u)).x;
+}
+
+// The four bytes of a word.
+fn bytes_of(word: u32) -> vec4<u32> {
+  return (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
+}
+
+fn floats_of(word: u32) -> vec4<f32> {
+  return vec4<f32>(bytes_of(word));
+}
+
+fn signed_of(word: u32) -> vec4<f32> {
+  return vec4<f32>((vec4<i32>(bitcast<i32>(word)) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u));
+}

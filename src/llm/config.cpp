@@ -1,0 +1,206 @@
+#include "llm/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/error.h"
+
+namespace gyrus::llm {
+namespace {
+
+using Reader = void (*)(const Gguf& file, Config& config);
+
+void read_llama(const Gguf&, Config&) {}
+void read_qwen(const Gguf&, Config& c) { c.halves = true; }
+
+void read_gemma(const Gguf& file, Config& c) {
+  c.halves = true;
+  c.act = "gelu_tanh";
+  c.embedding_scale = std::sqrt(static_cast<double>(c.width));
+  c.post_norms = true;
+  c.final_cap = file.number(file.key("final_logit_softcapping"), 0);
+}
+
+// The scale of the largest of the family, which its converters leave to readers: by its number of layers.
+void scale_by_width(Config& c, int64_t layers) {
+  if (c.layers == layers)
+    c.attention_scale = 1 / std::sqrt(static_cast<double>(c.width) / static_cast<double>(c.heads));
+}
+
+void read_gemma2(const Gguf& file, Config& c) {
+  read_gemma(file, c);
+  c.attention_cap = file.number(file.key("attn_logit_softcapping"), 50);
+  c.final_cap = file.number(file.key("final_logit_softcapping"), 30);
+  c.window = file.integer(file.key("attention.sliding_window"), 4096);
+  c.window_period = 2;
+  scale_by_width(c, 46);
+}
+
+void read_gemma3(const Gguf& file, Config& c) {
+  read_gemma(file, c);
+  c.window = file.integer(file.key("attention.sliding_window"), 0);
+  c.window_period = file.integer(file.key("attention.sliding_window_pattern"), 6);
+  c.local_base = file.number(file.key("rope.freq_base_swa"), 10000);
+  if (!file.has(file.key("rope.freq_base"))) c.rope_base = 1e6;
+  scale_by_width(c, 62);
+}
+
+void read_phi3(const Gguf& file, Config& c) {
+  c.halves = true;
+  c.window = file.integer(file.key("attention.sliding_window"), 0);
+  if (c.window >= c.context) c.window = 0;
+}
+
+void read_gpt2(const Gguf&, Config& c) {
+  c.layer_norm = true;
+  c.positions = true;
+  c.turning = 0;
+  c.act = "gelu_tanh";
+  c.gated = false;
+}
+
+struct Architecture {
+  const char* name;
+  Reader read;
+};
+constexpr Architecture kArchitectures[] = {
+    {"llama", read_llama},   {"qwen2", read_qwen},    {"qwen3", read_qwen}, {"qwen3moe", read_qwen},
+    {"gemma2", read_gemma2}, {"gemma3", read_gemma3}, {"phi3", read_phi3},  {"gpt2", read_gpt2},
+};
+
+Reader reader_of(const Gguf& file) {
+  std::string known;
+  for (const Architecture& a : kArchitectures) {
+    if (file.architecture() == a.name) return a.read;
+    known += (known.empty() ? "" : ", ") + std::string(a.name);
+  }
+  fail(ErrorCode::Unsupported, file.subject(), "holds a model of the architecture \"", file.architecture(),
+       "\"; gyrus has ", known);
+}
+
+// One number for all layers.
+int64_t of_all_layers(const Gguf& file, const std::string& name, int64_t layers) {
+  const std::vector<int64_t> each = file.integers(file.key(name), static_cast<size_t>(layers));
+  if (std::any_of(each.begin(), each.end(), [&](int64_t n) { return n != each.front(); }))
+    fail(ErrorCode::Unsupported, file.subject(), file.key(name), " differs between layers");
+  return each.empty() ? 0 : each.front();
+}
+
+RopeScaling read_scaling(const Gguf& file, const Config& config) {
+  RopeScaling s;
+  s.type = file.text(file.key("rope.scaling.type"), "none");
+  s.factor = file.number(file.key("rope.scaling.factor"), file.number(file.key("rope.scale_linear"), 1));
+  if (s.type == "none" && !file.has(file.key("rope.scaling.type")) && s.factor != 1) s.type = "linear";
+  s.original_context =
+      file.number(file.key("rope.scaling.original_context_length"), static_cast<double>(config.context));
+  s.attention_factor = file.number(file.key("rope.scaling.attn_factor"), 1);
+  s.fast = file.number(file.key("rope.scaling.yarn_beta_fast"), 32);
+  s.slow = file.number(file.key("rope.scaling.yarn_beta_slow"), 1);
+  if (s.type != "none" && s.type != "linear" && s.type != "yarn" && s.type != "longrope")
+    fail(ErrorCode::Unsupported, file.subject(), "stretches its positions by \"", s.type,
+         "\"; gyrus has linear, yarn and longrope");
+  if (!(s.factor > 0)) fail(ErrorCode::InvalidModel, file.subject(), "rope.scaling.factor is ", s.factor);
+  return s;
+}
+
+void read_experts(const Gguf& file, Config& c) {
+  c.experts = file.integer(file.key("expert_count"), 0);
+  if (c.experts == 0) return;
+  c.experts_used = file.integer(file.key("expert_used_count"));
+  c.expert_hidden = file.integer(file.key("expert_feed_forward_length"), c.hidden);
+  if (c.experts_used < 1 || c.experts_used > c.experts)
+    fail(ErrorCode::InvalidModel, file.subject(), "uses ", c.experts_used, " of ", c.experts, " experts");
+}
+
+void check(const Gguf& file, const Config& c) {
+  const auto require = [&](bool good, const char* what) {
+    if (!good) fail(ErrorCode::InvalidModel, file.subject(), what);
+  };
+  constexpr int64_t kMost = 1 << 24;
+  for (int64_t n : {c.layers, c.width, c.heads, c.kv_heads, c.depth, c.hidden, c.vocabulary, c.context})
+    require(n > 0 && n <= kMost, "a number of layers, heads or elements in its metadata is not from 1 to 2^24");
+  require(c.heads % c.kv_heads == 0, "its heads of queries are not a multiple of its heads of keys");
+  require(c.turning % 2 == 0 && c.turning <= c.depth, "its rope.dimension_count is odd or more than a head has");
+  require(c.eps > 0 && c.eps < 1, "the epsilon of its norms is not between 0 and 1");
+  require(c.rope_base > 1, "its rope.freq_base is not above 1");
+  require(c.window >= 0 && c.window_period >= 1, "its sliding window is negative");
+  if (c.depth % 4 != 0)
+    fail(ErrorCode::Unsupported, file.subject(), "has heads of ", c.depth, " elements, expected a multiple of 4");
+}
+
+double yarn_place(const Config& c, double turns) {
+  const auto n = static_cast<double>(c.turning);
+  return n * std::log(c.scaling.original_context / (turns * 2 * std::numbers::pi)) / (2 * std::log(c.rope_base));
+}
+
+}  // namespace
+
+std::vector<std::string> architectures() {
+  std::vector<std::string> names;
+  for (const Architecture& a : kArchitectures) names.emplace_back(a.name);
+  return names;
+}
+
+bool Config::is_local(int64_t layer) const {
+  if (window == 0) return false;
+  return window_period == 1 || layer % window_period != window_period - 1;
+}
+
+Config read_config(const Gguf& file) {
+  const Reader read = reader_of(file);
+  Config c;
+  c.architecture = file.architecture();
+  c.name = file.text("general.name", "");
+  c.layers = file.integer(file.key("block_count"));
+  if (c.layers < 1 || c.layers > 4096) fail(ErrorCode::InvalidModel, file.subject(), "has ", c.layers, " layers");
+  c.width = file.integer(file.key("embedding_length"));
+  c.context = file.integer(file.key("context_length"));
+  c.hidden = of_all_layers(file, "feed_forward_length", c.layers);
+  c.heads = of_all_layers(file, "attention.head_count", c.layers);
+  c.kv_heads = file.has(file.key("attention.head_count_kv")) ? of_all_layers(file, "attention.head_count_kv", c.layers)
+                                                             : c.heads;
+  if (c.heads < 1 || c.kv_heads < 1) fail(ErrorCode::InvalidModel, file.subject(), "has no heads");
+  c.depth = file.integer(file.key("attention.key_length"), c.width / c.heads);
+  if (file.integer(file.key("attention.value_length"), c.depth) != c.depth)
+    fail(ErrorCode::Unsupported, file.subject(), "has values of another length than its keys");
+  const GgufTensor& embedding = file.tensor("token_embd.weight");
+  if (embedding.shape.size() != 2 || embedding.shape[1] != c.width)
+    fail(ErrorCode::InvalidModel, file.subject(), "token_embd.weight is ", to_string(embedding.shape),
+         ", expected [vocabulary, ", c.width, "]");
+  c.vocabulary = embedding.shape[0];
+  const std::string eps = file.key("attention.layer_norm_rms_epsilon");
+  c.eps = file.has(eps) ? file.number(eps) : file.number(file.key("attention.layer_norm_epsilon"), 1e-5);
+  c.turning = file.integer(file.key("rope.dimension_count"), c.depth);
+  c.rope_base = file.number(file.key("rope.freq_base"), 10000);
+  c.attention_scale = 1 / std::sqrt(static_cast<double>(c.depth));
+  read_experts(file, c);
+  read(file, c);
+  c.scaling = read_scaling(file, c);
+  check(file, c);
+  return c;
+}
+
+std::vector<double> rope_speeds(const Config& c, bool local, const std::vector<float>& factors) {
+  const int64_t half = c.turning / 2;
+  const bool scaled = !(local && c.local_base > 0);
+  const double base = scaled ? c.rope_base : c.local_base;
+  std::vector<double> speeds;
+  for (int64_t i = 0; i < half; ++i) {
+    double speed = std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
+    if (!factors.empty()) speed /= factors[static_cast<size_t>(i)];
+    const double stretched = speed / c.scaling.factor;
+    if (scaled && c.scaling.type == "linear") speed = stretched;
+    if (scaled && c.scaling.type == "yarn") {
+      const double begin = std::max(0.0, std::floor(yarn_place(c, c.scaling.fast)));
+      const double end = std::min(static_cast<double>(c.turning - 1), std::ceil(yarn_place(c, c.scaling.slow)));
+      const double along = (static_cast<double>(i) - begin) / std::max(0.001, end - begin);
+      const double own = 1 - std::clamp(along, 0.0, 1.0);  // fast pairs keep their speed
+      speed = stretched * (1 - own) + speed * own;
+    }
+    speeds.push_back(speed);
+  }
+  return speeds;
+}
+
+}  // namespace gyrus::llm

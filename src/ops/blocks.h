@@ -1,0 +1,46 @@
+#pragma once
+#include <array>
+
+#include "core/blocks.h"
+#include "graph/op.h"
+
+// Products with weights, and rows of weights, that stay in the blocks of a GGUF file (core/blocks.h).
+
+namespace gyrus {
+
+// A matrix [n, k] in blocks as a value: its bytes, row by row, as u32 [1, 1, groups, words]. Rows lie in groups of as
+// many as make whole words, so that memory is cut between them; the bytes behind the last row mean nothing.
+struct BlockMatrix {
+  BlockType type = BlockType::F32;
+  int64_t rows = 0, columns = 0;
+
+  uint64_t row_bytes() const;
+  int64_t rows_in_group() const;
+  Shape shape() const;  // of the value
+};
+
+// y[…, n] = bias[n] + sum over k of x[…, k] w[n, k]: x f32, up to three matrices w whose results follow one another,
+// bias [n of all] or none. With `experts` (i32 [rows, used]) the one matrix holds `rows` rows for each expert, x is
+// [rows, k] or [rows, used, k], and y [rows, used, n] is made by the expert that it names. `formats`: the number of the
+// block format of each matrix in GGUF files; `rows`: its n. May carry a body.
+struct BlockMatmul {
+  static constexpr size_t kMostMatrices = 3, kBias = 4, kExperts = 5;  // places of operands; x is 0, matrices are 1 …
+  std::vector<BlockMatrix> matrices;
+  int64_t n = 0;  // of all matrices
+  int64_t k = 0;
+  int64_t expert_count = 1;
+  Shape result;
+};
+BlockMatmul block_matmul_of(const Node& node, const std::vector<TensorType>& inputs);
+extern const OpDef kBlockMatmul;
+
+// y[i] = scale * row indices[i] of w [rows, k]: f32 [count, k]. indices i32 [count], or [count, n] of which `column`
+// counts. `format`: as above; `rows`, `columns` (k), `scale` = 1. An index outside is an error, but with clamp = 1 a
+// negative one is 0.
+extern const OpDef kBlockRows;
+BlockMatrix block_rows_of(const Node& node, const TensorType& matrix);
+
+// y = act(x[…, :n]) * x[…, n:] of x [rows, 2 n]; `act` is "silu", "gelu" or "gelu_tanh".
+extern const OpDef kGated;
+
+}  // namespace gyrus

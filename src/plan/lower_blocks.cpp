@@ -1,0 +1,328 @@
+// Products with matrices in the blocks of GGUF files: a kernel for few rows, which is bound by reading the matrix once,
+// and one in tiles for many. A matrix that needs several bindings is cut between rows.
+#include <algorithm>
+
+#include "core/error.h"
+#include "ops/blocks.h"
+#include "ops/common.h"
+#include "ops/fused.h"
+#include "plan/lowering.h"
+
+namespace gyrus {
+namespace {
+
+constexpr int64_t kUnit = 32;        // elements that kernels unpack at a time
+constexpr int64_t kFewRows = 8;      // up to which the kernel for vectors reads the matrix for four rows at a time
+constexpr uint32_t kTeam = 32;       // lanes that share rows of the matrix
+constexpr uint32_t kVector = 64;     // lanes of a workgroup for vectors
+constexpr int64_t kManyRows = 4096;  // of a matrix, from which a team takes four of them
+
+std::string kernel_file(BlockType type) {
+  std::string name = cat("block_", to_string(type));
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return name;
+}
+
+// Rows of a matrix that one binding holds.
+struct RowWindow {
+  int64_t first = 0, last = 0;  // included
+  Window words;
+  uint64_t begin = 0;  // byte of the binding at which row `first` starts
+};
+
+std::vector<RowWindow> cut_rows(const BlockMatrix& matrix, const Storage& storage, const Limits& limits,
+                                const std::string& label) {
+  const auto words = static_cast<uint64_t>(matrix.shape()[3]);
+  const int64_t together = matrix.rows_in_group(), groups = matrix.shape()[2];
+  std::vector<RowWindow> parts;
+  for (int64_t at = 0; at < groups;) {
+    const auto fits = [&](int64_t count) {
+      return fits_window(storage, static_cast<uint64_t>(at) * words, static_cast<uint64_t>(count) * words, limits);
+    };
+    int64_t least = 0, most = groups - at;
+    while (least < most) {
+      const int64_t middle = (least + most + 1) / 2;
+      if (fits(middle))
+        least = middle;
+      else
+        most = middle - 1;
+    }
+    if (least == 0)
+      fail(ErrorCode::OverLimits, label, "a row of ", matrix.row_bytes(), " bytes is larger than a binding may be");
+    RowWindow part;
+    part.words = window(storage, static_cast<uint64_t>(at) * words, static_cast<uint64_t>(least) * words, limits);
+    part.first = at * together;
+    part.last = std::min((at + least) * together, matrix.rows) - 1;
+    part.begin = part.words.skip * 4;
+    parts.push_back(part);
+    at += least;
+  }
+  return parts;
+}
+
+// The matrix, copied where a group of rows lies in two buffers, as it may in constants.
+StoragePtr whole_rows(Lowering& lowering, const BlockMatrix& matrix, const StoragePtr& in, const std::string& label) {
+  const auto words = static_cast<uint64_t>(matrix.shape()[3]);
+  const bool whole =
+      std::all_of(in->chunks.begin(), in->chunks.end(), [&](const Chunk& chunk) { return chunk.first % words == 0; });
+  if (whole) return in;
+  const StoragePtr copy = lowering.make_scratch({DType::U32, matrix.shape(), Layout::Plain}, label);
+  lowering.builder().copy(*in, *copy);
+  return copy;
+}
+
+// What every kernel over blocks is told of a matrix.
+void add_matrix(Kernel& k, const BlockMatrix& matrix, const Storage& storage, const RowWindow& part) {
+  k.read("weights", part.words.range, array_type(storage));
+  k.param("first_n", part.first).param("last_n", part.last).param("w_begin", part.begin);
+  k.param("row_bytes", matrix.row_bytes()).param("units", ceil_div(matrix.columns, kUnit)).param("k", matrix.columns);
+  k.text("format", to_string(matrix.type)).text("unpack", expand_kernel(kernel_file(matrix.type), {}));
+  k.flag("aligned", matrix.row_bytes() % 4 == 0 && block_format(matrix.type).bytes % 4 == 0);
+}
+
+class BlockMatmulEmitter {
+ public:
+  BlockMatmulEmitter(Lowering& lowering, const Node& node)
+      : lowering_(lowering), node_(node), label_(label_of(node)), matmul_(of_graph(lowering.graph(), node)) {
+    const Graph& graph = lowering.graph();
+    x_ = lowering.storage(node.inputs[0]);
+    bias_ = has_operand(node, BlockMatmul::kBias);
+    routed_ = has_operand(node, BlockMatmul::kExperts);
+    rows_ = element_count(matmul_.result) / matmul_.n;
+    shared_by_ = rows_ / std::max<int64_t>(1, element_count(graph.type(node.inputs[0]).shape) / matmul_.k);
+  }
+
+  void run() {
+    if (rows_ == 0) {
+      lowering_.make_storage(node_.outputs[0], node_);
+      return;
+    }
+    const TensorType& type = lowering_.graph().type(node_.outputs[0]);
+    const TensorType raw{DType::F32, type.shape, Layout::Plain};
+    inside_ = node_.outputs.size() == 1 && type.dtype == DType::F32 && body_fits();
+    out_ = inside_ ? lowering_.make_storage(node_.outputs[0], node_) : lowering_.make_scratch(raw, label_ + ".sums");
+    int64_t column = 0;
+    for (size_t m = 0; m < matmul_.matrices.size(); ++m) {
+      const BlockMatrix& matrix = matmul_.matrices[m];
+      const StoragePtr weights = whole_rows(lowering_, matrix, lowering_.storage(node_.inputs[1 + m]), label_);
+      for (const RowWindow& part : cut_rows(matrix, *weights, lowering_.limits(), label_))
+        emit(matrix, *weights, part, column);
+      column += matrix.rows / matmul_.expert_count;
+    }
+    if (!inside_) emit_body(lowering_, node_, out_, raw);
+  }
+
+ private:
+  static BlockMatmul of_graph(const Graph& graph, const Node& node) {
+    std::vector<TensorType> types;
+    for (ValueId id : node.inputs) types.push_back(id == kNoValue ? TensorType{} : graph.type(id));
+    return block_matmul_of(node, types);
+  }
+
+  bool in_one(const Storage& storage) const {
+    return storage.chunks.size() == 1 && fits_window(storage, 0, storage.units, lowering_.limits());
+  }
+
+  // Whether the body runs in the kernel: what else it reads has the result's shape and finds a binding.
+  bool body_fits() const {
+    const size_t first = own_inputs(node_), further = node_.inputs.size() - std::min(first, node_.inputs.size());
+    const size_t bindings =
+        3 + (bias_ ? 1 : 0) + (routed_ ? 1 : 0) + further + (lowering_.options().check_finite ? 1 : 0);
+    if (further > 0 && bindings > lowering_.limits().max_storage_buffers_per_shader_stage) return false;
+    for (size_t i = first; i < node_.inputs.size(); ++i)
+      if (lowering_.graph().type(node_.inputs[i]).shape != matmul_.result ||
+          !in_one(*lowering_.storage(node_.inputs[i])) || lowering_.storage(node_.inputs[i])->dtype != DType::F32)
+        return false;
+    return true;
+  }
+
+  void add_body(Kernel& k) {
+    std::vector<std::string> names{"x"};
+    std::string arguments, call = "epilogue(sum";
+    for (size_t i = own_inputs(node_); inside_ && i < node_.inputs.size(); ++i) {
+      const std::string name = cat("further", i);
+      k.read(name, *lowering_.storage(node_.inputs[i]));
+      names.push_back(cat("x", i));
+      arguments += cat(", ", names.back(), ": f32");
+      call += cat(", ", name, "[o + P.", name, "_shift]");
+    }
+    const BodyText body = inside_ ? body_wgsl(node_, names, wgsl::f32) : BodyText{"", {"x"}, {}};
+    k.text("epilogue", body.statements + "  return " + body.result() + ";\n").text("T", "f32");
+    k.text("extra_arguments", arguments).text("store", k.stored(*out_, call + ")"));
+  }
+
+  // Rows of x and of the result that one binding each holds, from `first` on.
+  int64_t rows_together(int64_t first) const {
+    const auto fits = [&](int64_t count) {
+      const auto k = static_cast<uint64_t>(matmul_.k), n = static_cast<uint64_t>(matmul_.n);
+      const auto from = static_cast<uint64_t>(first / shared_by_),
+                 to = static_cast<uint64_t>((first + count - 1) / shared_by_);
+      return fits_window(*x_, from * k, (to + 1 - from) * k, lowering_.limits()) &&
+             fits_window(*out_, static_cast<uint64_t>(first) * n, static_cast<uint64_t>(count) * n, lowering_.limits());
+    };
+    int64_t count = rows_ - first;
+    while (count > 1 && !fits(count)) count = (count + 1) / 2;
+    if (!fits(count))
+      fail(ErrorCode::OverLimits, label_, "a row of ", std::max(matmul_.k, matmul_.n),
+           " elements is larger than a binding may be");
+    return count;
+  }
+
+  void emit(const BlockMatrix& matrix, const Storage& weights, const RowWindow& part, int64_t column) {
+    for (int64_t first = 0; first < rows_;) {
+      const int64_t count = rows_together(first);
+      if (routed_ || count <= kFewRows)
+        emit_vector(matrix, weights, part, column, first, count);
+      else
+        emit_tiles(matrix, weights, part, column, first, count);
+      first += count;
+    }
+  }
+
+  void add_operands(Kernel& k, const BlockMatrix& matrix, const Storage& weights, const RowWindow& part, int64_t column,
+                    int64_t first, int64_t count) {
+    const auto begin = static_cast<uint64_t>(first / shared_by_),
+               end = static_cast<uint64_t>((first + count - 1) / shared_by_) + 1;
+    const auto width = static_cast<uint64_t>(matmul_.k), n = static_cast<uint64_t>(matmul_.n);
+    const bool quads = matmul_.k % 4 == 0 && std::all_of(x_->chunks.begin(), x_->chunks.end(), [](const Chunk& c) {
+                         return c.first % 4 == 0 && c.byte_offset % 16 == 0;
+                       });
+    const Storage x = quads ? quad_view(*x_) : *x_;
+    const uint64_t lanes = quads ? 4 : 1;
+    k.read("x", x, window(x, begin * width / lanes, (end - begin) * width / lanes, lowering_.limits()));
+    k.param("x_last", end * width / lanes - 1).flag("quads", quads).flag("ragged", matmul_.k % kUnit != 0);
+    add_matrix(k, matrix, weights, part);
+    if (bias_) k.read("bias", *lowering_.storage(node_.inputs[BlockMatmul::kBias]));
+    k.write("output", *out_,
+            window(*out_, static_cast<uint64_t>(first) * n, static_cast<uint64_t>(count) * n, lowering_.limits()));
+    k.checks_stored().flag("bias", bias_);
+    k.param("n", matmul_.n).param("column", column).param("first_r", first).param("last_r", first + count - 1);
+    add_body(k);
+  }
+
+  Cost cost(const BlockMatrix& matrix, const RowWindow& part, int64_t count) const {
+    const double rows = static_cast<double>(part.last + 1 - part.first) / static_cast<double>(matmul_.expert_count);
+    return {2 * rows * static_cast<double>(count) * static_cast<double>(matmul_.k),
+            rows * static_cast<double>(matrix.row_bytes()) * static_cast<double>(routed_ ? count : 1) +
+                4 * static_cast<double>(count) * (static_cast<double>(matmul_.k) + rows)};
+  }
+
+  void emit_vector(const BlockMatrix& matrix, const Storage& weights, const RowWindow& part, int64_t column,
+                   int64_t first, int64_t count) {
+    Kernel k(lowering_, "block_vector", label_);
+    k.workgroup(kVector);
+    uint32_t lanes = 1;
+    while (lanes < std::min(kTeam, k.workgroup()) && int64_t{lanes} * 2 * kUnit <= matmul_.k) lanes *= 2;
+    const int64_t columns = routed_ ? 1 : count > 2 ? 4 : count;
+    const int64_t own = routed_ ? matrix.rows / matmul_.expert_count : part.last + 1 - part.first;
+    const int64_t rows = own >= kManyRows && columns == 1 ? 4 : 2;
+    const int64_t teams = k.workgroup() / lanes;
+    k.name(cat("block_vector ", to_string(matrix.type)));
+    add_operands(k, matrix, weights, part, column, first, count);
+    if (routed_) {
+      k.read("experts", *lowering_.storage(node_.inputs[BlockMatmul::kExperts]));
+      k.param("expert_count", matmul_.expert_count).param("shared_by", shared_by_);
+    }
+    k.flag("experts", routed_).param("expert_rows", matrix.rows / matmul_.expert_count);
+    k.param("n_begin", routed_ ? 0 : part.first);
+    k.constant("lanes", lanes).constant("teams", teams).constant("rows", rows).constant("columns", columns);
+    k.shared("stage", wgsl::f32, static_cast<uint64_t>(rows * columns) * k.workgroup());
+    const int64_t row_groups = ceil_div(own, rows * teams);
+    k.param("row_groups", row_groups);
+    k.dispatch(static_cast<uint64_t>(row_groups * ceil_div(count, columns)), cost(matrix, part, count));
+  }
+
+  void emit_tiles(const BlockMatrix& matrix, const Storage& weights, const RowWindow& part, int64_t column,
+                  int64_t first, int64_t count) {
+    const Limits& limits = lowering_.limits();
+    uint32_t threads = 16;
+    // Two tiles of `4 threads` rows and 32 elements.
+    const auto fits = [&] {
+      return workgroup_size(limits, threads * threads) == threads * threads &&
+             uint64_t{threads} * 4 * 32 * 4 * 2 <= limits.max_compute_workgroup_storage_size;
+    };
+    while (threads > 1 && !fits()) threads /= 2;
+    const uint32_t tile = threads * 4;
+    Kernel k(lowering_, "block_tiles", label_);
+    k.name(cat("block_tiles ", to_string(matrix.type))).workgroup(threads * threads);
+    add_operands(k, matrix, weights, part, column, first, count);
+    k.constant("threads", threads).constant("tile", tile);
+    k.shared("x_tile", wgsl::vec4f, tile * 8).shared("w_tile", wgsl::vec4f, tile * 8);
+    const int64_t row_groups = ceil_div(part.last + 1 - part.first, tile);
+    k.param("row_groups", row_groups);
+    k.dispatch(static_cast<uint64_t>(row_groups * ceil_div(count, tile)), cost(matrix, part, count));
+  }
+
+  Lowering& lowering_;
+  const Node& node_;
+  std::string label_;
+  BlockMatmul matmul_;
+  StoragePtr x_, out_;
+  int64_t rows_ = 0;
+  int64_t shared_by_ = 1;  // rows of the result that are made from one row of x
+  bool bias_ = false, routed_ = false, inside_ = false;
+};
+
+}  // namespace
+
+void lower_block_matmul(Lowering& lowering, const Node& node) { BlockMatmulEmitter(lowering, node).run(); }
+
+void lower_block_rows(Lowering& lowering, const Node& node) {
+  const Graph& graph = lowering.graph();
+  const BlockMatrix matrix = block_rows_of(node, graph.type(node.inputs[0]));
+  const StoragePtr weights = whole_rows(lowering, matrix, lowering.storage(node.inputs[0]), label_of(node));
+  const StoragePtr indices = lowering.storage(node.inputs[1]);
+  const StoragePtr out = lowering.make_storage(node.outputs[0], node);
+  const Shape& shape = graph.type(node.inputs[1]).shape;
+  const auto columns = static_cast<uint64_t>(matrix.columns),
+             stride = static_cast<uint64_t>(shape.size() == 2 ? shape[1] : 1);
+  for (const RowWindow& part : cut_rows(matrix, *weights, lowering.limits(), label_of(node)))
+    for (uint64_t first = 0; first < static_cast<uint64_t>(shape[0]);) {
+      uint64_t count = static_cast<uint64_t>(shape[0]) - first;
+      while (count > 1 && !fits_window(*out, first * columns, count * columns, lowering.limits()))
+        count = (count + 1) / 2;
+      Kernel k(lowering, "block_rows", label_of(node));
+      k.name(cat("block_rows ", to_string(matrix.type))).workgroup(64);
+      k.read("indices", *indices, window(*indices, first * stride, count * stride, lowering.limits()));
+      add_matrix(k, matrix, *weights, part);
+      k.write("output", *out, window(*out, first * columns, count * columns, lowering.limits()));
+      k.reports(ReportKind::Index);
+      k.param("first", first)
+          .param("count", count)
+          .param("stride", stride)
+          .param("column", node.attrs.integer("column", 0));
+      k.param("least", flag(node, "clamp") ? int64_t{0} : int64_t{INT32_MIN})
+          .param("rows", matrix.rows)
+          .param("scale", static_cast<float>(node.attrs.number("scale", 1)));
+      const uint64_t threads = count * static_cast<uint64_t>(ceil_div(matrix.columns, kUnit));
+      k.dispatch((threads + k.workgroup() - 1) / k.workgroup(),
+                 {0, static_cast<double>(count) *
+                         (static_cast<double>(matrix.row_bytes()) + 4.0 * static_cast<double>(columns))});
+      first += count;
+    }
+}
+
+void lower_gated(Lowering& lowering, const Node& node) {
+  const Shape& shape = lowering.graph().type(node.outputs[0]).shape;
+  const std::string& act = node.attrs.text("act");
+  MapSpec spec;
+  spec.name = "gated " + act;
+  spec.label = label_of(node);
+  spec.dims = {element_count(shape) / std::max<int64_t>(1, shape.back()), shape.back()};
+  spec.params = {{"width", shape.back()}};
+  const StoragePtr x = lowering.storage(node.inputs[0]);
+  MapOperand gate, up;
+  gate.storage = up.storage = x;
+  gate.name = "gate";
+  gate.index = "c0 * 2u * P.width + c1";
+  up.name = "up";
+  up.index = "(c0 * 2u + 1u) * P.width + c1";
+  spec.operands = {gate, up};
+  spec.result = cat("act_", act == "gelu" ? "gelu_none" : act, "(gate) * up");
+  spec.flops_per_element = 8;
+  spec.out = lowering.make_storage(node.outputs[0], node);
+  emit_map(lowering, spec);
+}
+
+}  // namespace gyrus

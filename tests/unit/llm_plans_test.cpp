@@ -1,0 +1,106 @@
+// Plans of language models in real shapes keep the limits that every device has; what metadata mean.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/limits.h"
+#include "llm/runner.h"
+#include "plan/check.h"
+
+namespace gyrus::test {
+namespace {
+
+struct Sized {
+  const char* name;
+  int64_t layers, width, heads, kv_heads, hidden, vocabulary;
+  bool biased;
+  BlockType type;
+  uint64_t least, most;  // bytes of weights, about
+};
+
+// The tensors that a file of this shape has, without their bytes.
+std::shared_ptr<const llm::Model> model_of(const Sized& s, const TextOptions& options) {
+  llm::Config c;
+  c.architecture = "llama";
+  c.layers = s.layers;
+  c.width = s.width;
+  c.heads = s.heads;
+  c.kv_heads = s.kv_heads;
+  c.depth = c.turning = s.width / s.heads;
+  c.hidden = s.hidden;
+  c.vocabulary = s.vocabulary;
+  c.context = 8192;
+  c.attention_scale = 1 / std::sqrt(static_cast<double>(c.depth));
+  const auto sources = [s, c](const std::string& name) -> std::optional<llm::Source> {
+    const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+    const int64_t keys = c.kv_heads * c.depth;
+    const int64_t rows = has("token_embd")                    ? c.vocabulary
+                         : has("attn_k.") || has("attn_v.")   ? keys
+                         : has("ffn_gate.") || has("ffn_up.") ? c.hidden
+                                                              : c.width;
+    if (has("qkv") || has("q_norm") || has("k_norm") || has("rope") || name == "output.weight") return std::nullopt;
+    if (has(".bias")) {
+      if (!s.biased || !(has("attn_q") || has("attn_k") || has("attn_v"))) return std::nullopt;
+      return llm::Source{BlockType::F32, {rows}, {}};
+    }
+    if (has("norm")) return llm::Source{BlockType::F32, {c.width}, {}};
+    const int64_t columns = has("ffn_down") ? c.hidden : c.width;
+    // Rows that are no whole blocks are kept in another format, as quantisers do.
+    const bool whole = columns % block_format(s.type).elements == 0;
+    return llm::Source{whole ? s.type : BlockType::Q8_0, {rows, columns}, {}};
+  };
+  return std::make_shared<llm::Model>(c, sources, llm::with_context(options, c, s.name), s.name);
+}
+
+TEST(LanguagePlans, RealShapesKeepDefaultLimits) {
+  const Sized sizes[] = {
+      {"Llama-3.2-1B", 16, 2048, 32, 8, 8192, 128256, false, BlockType::Q4_K, 650'000'000, 750'000'000},
+      {"Llama-3.2-1B in Q8_0", 16, 2048, 32, 8, 8192, 128256, false, BlockType::Q8_0, 1'250'000'000, 1'350'000'000},
+      {"Qwen2.5-0.5B", 24, 896, 14, 2, 4864, 151936, true, BlockType::Q4_0, 250'000'000, 300'000'000},
+      {"SmolLM2-135M", 30, 576, 9, 3, 1536, 49152, false, BlockType::Q8_0, 130'000'000, 150'000'000}};
+  for (const Sized& s : sizes) {
+    SCOPED_TRACE(s.name);
+    const auto model = model_of(s, {});
+    const Target target(default_limits());
+    bool cut = false;
+    for (const int64_t rows : llm::step_sizes(model->options())) {
+      const Plan plan = llm::step_plan(*model, rows, llm::StepKind::Last, target);
+      EXPECT_NO_THROW(check(plan, default_limits()));
+      EXPECT_FALSE(plan.features.shader_f16 || plan.features.subgroups);
+      int64_t outputs = 0;
+      for (const Step& step : plan.steps) {
+        EXPECT_FALSE(std::holds_alternative<Copy>(step));
+        if (const auto* dispatch = std::get_if<Dispatch>(&step)) outputs += dispatch->label == "output";
+      }
+      cut = cut || outputs > 3;  // the row, its norm, and more than one product
+    }
+    const uint64_t output = block_bytes(s.type, static_cast<uint64_t>(s.vocabulary * s.width));
+    EXPECT_EQ(cut, output > default_limits().max_storage_buffer_binding_size);
+    const TextMemory memory = llm::planned_memory(*model, target);
+    EXPECT_EQ(memory.weights, model->weight_bytes());
+    EXPECT_GT(memory.weights, s.least);
+    EXPECT_LT(memory.weights, s.most);
+    const llm::Config& c = model->config();
+    EXPECT_EQ(memory.cache, static_cast<uint64_t>(c.layers * 2 * c.kv_heads * c.depth * 4096 * 4 + c.vocabulary * 4));
+    std::printf("%s: %llu bytes of weights, %llu of cache, %llu of scratch\n", s.name,
+                static_cast<unsigned long long>(memory.weights), static_cast<unsigned long long>(memory.cache),
+                static_cast<unsigned long long>(memory.scratch));
+  }
+}
+
+TEST(LanguagePlans, CachesInFewerBitsAreSmaller) {
+  const Sized s{"small", 2, 64, 4, 2, 128, 256, false, BlockType::Q8_0, 0, 0};
+  TextOptions options;
+  options.context = 512;
+  std::vector<uint64_t> bytes;
+  for (const CacheFormat format : {CacheFormat::F32, CacheFormat::F16, CacheFormat::Q8}) {
+    options.cache = format;
+    bytes.push_back(llm::planned_memory(*model_of(s, options), Target(default_limits())).cache - 256 * 4);
+  }
+  EXPECT_EQ(bytes[0], 2u * 2 * 2 * 16 * 512 * 4);
+  EXPECT_EQ(bytes[1], bytes[0] / 2);
+  EXPECT_EQ(bytes[2], bytes[0] / 4 * 5 / 4);  // four words and a scale for 16 elements
+}
+
+}  // namespace
+}  // namespace gyrus::test

@@ -1,0 +1,121 @@
+#include "text/pattern.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "text/algorithm.h"
+#include "text/unicode.h"
+#include "unit/import_support.h"
+
+namespace gyrus::test {
+namespace {
+
+std::vector<uint32_t> codes_of(std::string_view text) {
+  std::vector<uint32_t> out;
+  while (!text.empty()) {
+    const unicode::Character character = unicode::first_character(text);
+    out.push_back(character.code);
+    text.remove_prefix(character.bytes);
+  }
+  return out;
+}
+
+std::string text_of_codes(const std::vector<uint32_t>& codes) {
+  std::string out;
+  for (const uint32_t code : codes) unicode::append_utf8(out, code);
+  return out;
+}
+
+size_t match(const char* pattern, const char* text) { return Pattern(pattern).match(codes_of(text), 0); }
+
+TEST(Pattern, MatchesTheFirstAlternative) {
+  EXPECT_EQ(match("a|ab", "ab"), 1U);
+  EXPECT_EQ(match("ab|a", "ab"), 2U);
+  EXPECT_EQ(match("(?:ab|a)b", "ab"), 2U);
+  EXPECT_EQ(match("a{2,3}", "aaaa"), 3U);
+  EXPECT_EQ(match("a{2}", "a"), Pattern::kNone);
+  EXPECT_EQ(match("a*ab", "aaab"), 4U);
+  EXPECT_EQ(match("\\s+(?!\\S)", "   x"), 2U);
+  EXPECT_EQ(match("\\s+(?!\\S)", "   "), 3U);
+  EXPECT_EQ(match("\\s+$", "  x"), Pattern::kNone);
+  EXPECT_EQ(match("(?=ab)a", "ab"), 1U);
+  EXPECT_EQ(match("(?i:'re)x", "'Rex"), 4U);
+  EXPECT_EQ(match("(?:a)?b", "b"), 1U);
+  EXPECT_EQ(match("[^\\p{L}\\-x-z]", "-"), Pattern::kNone);
+  EXPECT_EQ(match("\\p{Lu}\\p{Ll}", "\u00c4\u00df"), 2U);
+  EXPECT_EQ(match("[\u4e00-\u9fa5]+", "\u6211\u60f3a"), 2U);
+}
+
+TEST(Pattern, RefusesWhatItDoesNotKnow) {
+  for (const char* text :
+       {"a**", "(a)*", "(a", "a)", "[a", "\\w", "\\p{Xx}", "\\p{L", "a{2", "a{3,2}", ".", "^a", "a+?"})
+    expect_error(ErrorCode::Unsupported, "not understood", [&] { Pattern{text}; });
+}
+
+TEST(Pattern, LongTextsAreNoProblem) {
+  const std::vector<uint32_t> spaces(200000, ' ');
+  for (const std::string& name : pre_tokenizer_names()) {
+    std::vector<Pattern> patterns;
+    for (const char* const pattern : pre_tokenizer(name, "").patterns) patterns.emplace_back(pattern);
+    EXPECT_EQ(split_by(patterns, spaces).back(), spaces.size()) << name;
+    EXPECT_EQ(split_by(patterns, std::vector<uint32_t>(200000, 'A')).back(), spaces.size()) << name;
+  }
+}
+
+// Cut by Python's regex module (tests/data/text/make_pieces.py).
+TEST(Pattern, PreTokenizersCutAsOthersDo) {
+  std::ifstream file(std::string(GYRUS_SOURCE_DIR) + "/tests/data/text/pieces.json");
+  const nlohmann::json expected = nlohmann::json::parse(file);
+  for (const auto& [name, lists] : expected["pieces"].items()) {
+    std::vector<Pattern> patterns;
+    for (const char* const pattern : pre_tokenizer(name, "").patterns) patterns.emplace_back(pattern);
+    for (size_t i = 0; i < lists.size(); ++i) {
+      const std::vector<uint32_t> codes = codes_of(expected["texts"][i].get<std::string>());
+      std::vector<std::string> got;
+      size_t from = 0;
+      for (const size_t end : split_by(patterns, codes)) {
+        got.push_back(text_of_codes({codes.begin() + from, codes.begin() + end}));
+        from = end;
+      }
+      EXPECT_EQ(got, lists[i].get<std::vector<std::string>>()) << name << " " << i;
+    }
+  }
+}
+
+TEST(Unicode, Utf8GoesThereAndBack) {
+  for (uint32_t code = 0; code < 0x110000; code += code < 0x3000 ? 1 : 97) {
+    if (code >= 0xd800 && code < 0xe000) continue;
+    std::string text;
+    unicode::append_utf8(text, code);
+    const unicode::Character back = unicode::first_character(text);
+    ASSERT_EQ(back.code, code);
+    ASSERT_EQ(back.bytes, text.size());
+    for (size_t cut = 1; cut < text.size(); ++cut) ASSERT_EQ(unicode::unfinished_bytes(text.substr(0, cut)), cut);
+    ASSERT_EQ(unicode::unfinished_bytes(text), 0U);
+  }
+  for (const char* bad :
+       {"\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8", "\xc3(", "\xff"}) {
+    EXPECT_EQ(unicode::first_character(bad).code, 0xfffdU);
+    EXPECT_EQ(unicode::first_character(bad).bytes, 1U);
+  }
+}
+
+TEST(Unicode, KnowsItsTables) {
+  EXPECT_EQ(unicode::category('a'), unicode::Category::Ll);
+  EXPECT_EQ(unicode::category(0x10ffff), unicode::Category::Cn);
+  EXPECT_EQ(unicode::category(0), unicode::Category::Cc);
+  EXPECT_TRUE(unicode::is_space(0x85) && unicode::is_space(0x3000) && !unicode::is_space(0x200b));
+  EXPECT_EQ(unicode::lower(0xc4), 0xe4U);
+  EXPECT_EQ(unicode::lower(0x100), 0x101U);
+  EXPECT_EQ(unicode::lower(0x101), 0x101U);
+  EXPECT_EQ(unicode::lower(0x1e9e), 0xdfU);
+  std::vector<uint32_t> parts;
+  unicode::decompose(0x1eed, parts);  // ử
+  EXPECT_EQ(parts, (std::vector<uint32_t>{'u', 0x31b, 0x309}));
+  parts.clear();
+  unicode::decompose(0xd55c, parts);  // 한
+  EXPECT_EQ(parts, (std::vector<uint32_t>{0x1112, 0x1161, 0x11ab}));
+}
+
+}  // namespace
+}  // namespace gyrus::test
