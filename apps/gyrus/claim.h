@@ -19,6 +19,9 @@ class Claim {
   const std::string& owner() const { return owner_; }
   void release();
 
+  // Removes what a process that is gone left; true where another one holds the file.
+  static bool is_held(const std::string& file);
+
  private:
   std::string path_, owner_;
 };

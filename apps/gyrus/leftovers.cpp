@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "claim.h"
 #include "core/error.h"
 
 namespace gyrus::cli {
@@ -41,9 +42,11 @@ bool is_alive(pid_t pid) { return pid != ::getpid() && (::kill(pid, 0) == 0 || e
 
 void remove_leftovers(const std::vector<Job>& jobs, const LabelTable& classes) {
   std::map<fs::path, std::set<std::string>> ours;  // by folder
-  for (const Job& job : jobs)
+  for (const Job& job : jobs) {
+    if (job.outputs.labels != "-" && Claim::is_held(job.outputs.labels)) continue;
     for (const std::string& path : job.outputs.files(classes))
       if (path != "-") ours[fs::path(path).parent_path()].insert(fs::path(path).filename().string());
+  }
   for (const auto& [folder, names] : ours) {
     std::vector<fs::path> stale;
     std::error_code failed;

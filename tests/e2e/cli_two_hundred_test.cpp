@@ -181,5 +181,31 @@ TEST_F(Leftovers, OfDeadProcessesGoAndOthersStay) {
     EXPECT_TRUE(fs::exists(folder_ / "out" / name)) << name;
 }
 
+// A process may be killed when its last file is there and its claim is not yet gone.
+TEST_F(Leftovers, ClaimsOfDeadProcessesGoWithFinishedScans) {
+  write_model("model");
+  for (const char* name : {"one.nii.gz", "two.nii.gz"}) {
+    Volume scan = ramp_volume(16);
+    set_affine(scan, {});
+    write_scan(name, scan);
+  }
+  const std::vector<std::string> command = {"segment", "one.nii.gz", "two.nii.gz", "--no-conform", "-m",
+                                            "model",   "--out-dir",  "out",        "--outputs",    "mask"};
+  run_well(command);
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const std::string dead = std::string(host) + " 999999999\n";
+  const std::string alive = std::string(host) + " " + std::to_string(getpid()) + "\n";
+  write("out/one_labels.nii.gz.claim", to_bytes(dead));
+  write("out/two_labels.nii.gz.claim", to_bytes(alive));
+  write("out/one_mask.nii.gz.999999999.part", to_bytes("half"));
+  write("out/two_mask.nii.gz.999999999.part", to_bytes("half"));
+  run_well(command);
+  EXPECT_FALSE(fs::exists(folder_ / "out/one_labels.nii.gz.claim"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/one_mask.nii.gz.999999999.part"));
+  EXPECT_TRUE(fs::exists(folder_ / "out/two_labels.nii.gz.claim"));
+  EXPECT_TRUE(fs::exists(folder_ / "out/two_mask.nii.gz.999999999.part")) << "its process may be on another machine";
+}
+
 }  // namespace
 }  // namespace gyrus::test
