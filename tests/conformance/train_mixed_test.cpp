@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "support/device_tests.h"
+#include "support/test_data.h"
 #include "support/training_nets.h"
 
 namespace gyrus::test {
@@ -21,6 +22,7 @@ TrainerOptions mixed(TrainerOptions options, double scale = 1024) {
 }
 
 TEST(MixedPrecision, LossesFollowThoseOfSingles) {
+  if (test_data().empty()) GTEST_SKIP() << "no test data";
   const TrainingNet net = small_meshnet("adam");
   Trainer halves(device(), net.graph, mixed(net.options));
   double worst = 0;
@@ -37,6 +39,7 @@ TEST(MixedPrecision, LossesFollowThoseOfSingles) {
 }
 
 TEST(MixedPrecision, AnOverflowIsSkippedAndTheScaleHalved) {
+  if (test_data().empty()) GTEST_SKIP() << "no test data";
   const TrainingNet net = small_meshnet("adam");
   TrainerOptions options = mixed(net.options, 0x1p39);
   options.training.loss_scaling->most = 0x1p39;
@@ -142,6 +145,7 @@ TEST(MixedPrecision, AnOverflowMovesNoStatistics) {
 }
 
 TEST(MixedPrecision, RefusesScalesThatMakeNoSense) {
+  if (test_data().empty()) GTEST_SKIP() << "no test data";
   const TrainingNet net = small_meshnet("adam");
   TrainerOptions options = net.options;
   options.training.loss_scaling = LossScaling{.start = 0.5};

@@ -16,7 +16,7 @@ cat >c.json <<JSON
  "schedule": {"type": "cosine", "total": $steps},
  "batch": 2, "accumulate": 2, "checkpoint_every": 7, "steps": $steps}
 JSON
-losses() { sed -n 's/.*"loss":\([^,}]*\).*"step":\([0-9]*\).*/\2 \1/p' "$1/log.jsonl"; }
+losses() { sed -n 's/.*"step":\([0-9]*\).*"loss":\([^,}]*\).*/\1 \2/p' "$1/log.jsonl"; }
 count() { [ -f "$1/log.jsonl" ] && wc -l <"$1/log.jsonl" || echo 0; }
 
 "$gyrus" train c.json --out whole --quiet
