@@ -404,29 +404,29 @@ Value now_function(const Arguments& a, int line) {
   return Value::text(std::string(text, std::strftime(text, sizeof text, form.c_str(), parts)));
 }
 
-Value arithmetic(const std::string& op, const Value& left, const Value& right, int line) {
-  const bool real = left.is(Kind::Real) || right.is(Kind::Real) || op == "/";
+Value arithmetic(const std::string& symbol, const Value& left, const Value& right, int line) {
+  const bool real = left.is(Kind::Real) || right.is(Kind::Real) || symbol == "/";
   const int64_t a = left.as_integer(), b = right.as_integer();
-  if ((op == "/" || op == "//" || op == "%") && right.as_real() == 0) fail_at(line, "division by zero");
+  if ((symbol == "/" || symbol == "//" || symbol == "%") && right.as_real() == 0) fail_at(line, "division by zero");
   if (real) {
     const double x = left.as_real(), y = right.as_real();
-    if (op == "+") return Value::real(x + y);
-    if (op == "-") return Value::real(x - y);
-    if (op == "*") return Value::real(x * y);
-    if (op == "/") return Value::real(x / y);
-    fail_at(line, op + " of numbers that are not whole");
+    if (symbol == "+") return Value::real(x + y);
+    if (symbol == "-") return Value::real(x - y);
+    if (symbol == "*") return Value::real(x * y);
+    if (symbol == "/") return Value::real(x / y);
+    fail_at(line, symbol + " of numbers that are not whole");
   }
   int64_t out = 0;
   bool overflows = false;
-  if (op == "+") overflows = __builtin_add_overflow(a, b, &out);
-  if (op == "-") overflows = __builtin_sub_overflow(a, b, &out);
-  if (op == "*") overflows = __builtin_mul_overflow(a, b, &out);
+  if (symbol == "+") overflows = __builtin_add_overflow(a, b, &out);
+  if (symbol == "-") overflows = __builtin_sub_overflow(a, b, &out);
+  if (symbol == "*") overflows = __builtin_mul_overflow(a, b, &out);
   if (overflows) fail_at(line, "a number beyond 64 bits");
-  if (op == "+" || op == "-" || op == "*") return Value::integer(out);
+  if (symbol == "+" || symbol == "-" || symbol == "*") return Value::integer(out);
   if (a == std::numeric_limits<int64_t>::min() && b == -1) fail_at(line, "a number beyond 64 bits");
   // Rounded down, as in Python.
   const int64_t rest = a % b, down = rest != 0 && (rest < 0) != (b < 0) ? 1 : 0;
-  return Value::integer(op == "%" ? rest + down * b : a / b - down);
+  return Value::integer(symbol == "%" ? rest + down * b : a / b - down);
 }
 
 bool contains(const Value& all, const Value& what, int line) {
@@ -493,19 +493,20 @@ TemplateValue call_function(const std::string& name, const Arguments& arguments,
   return out;
 }
 
-TemplateValue binary(const std::string& op, const TemplateValue& left, const TemplateValue& right, int line) {
-  if (op == "==") return Value::boolean(left.equals(right));
-  if (op == "!=") return Value::boolean(!left.equals(right));
-  if (op == "<") return Value::boolean(less(left, right, line));
-  if (op == ">") return Value::boolean(less(right, left, line));
-  if (op == "<=") return Value::boolean(!less(right, left, line));
-  if (op == ">=") return Value::boolean(!less(left, right, line));
-  if (op == "in") return Value::boolean(contains(right, left, line));
-  if (op == "not in") return Value::boolean(!contains(right, left, line));
-  if (op == "~") return Value::text(left.printed() + right.printed());
-  if (left.is_number() && right.is_number()) return arithmetic(op, left, right, line);
-  if (op == "+" && left.is(Kind::Text) && right.is(Kind::Text)) return Value::text(left.as_text() + right.as_text());
-  if (op == "+" && left.is(Kind::List) && right.is(Kind::List)) {
+TemplateValue binary(const std::string& symbol, const TemplateValue& left, const TemplateValue& right, int line) {
+  if (symbol == "==") return Value::boolean(left.equals(right));
+  if (symbol == "!=") return Value::boolean(!left.equals(right));
+  if (symbol == "<") return Value::boolean(less(left, right, line));
+  if (symbol == ">") return Value::boolean(less(right, left, line));
+  if (symbol == "<=") return Value::boolean(!less(right, left, line));
+  if (symbol == ">=") return Value::boolean(!less(left, right, line));
+  if (symbol == "in") return Value::boolean(contains(right, left, line));
+  if (symbol == "not in") return Value::boolean(!contains(right, left, line));
+  if (symbol == "~") return Value::text(left.printed() + right.printed());
+  if (left.is_number() && right.is_number()) return arithmetic(symbol, left, right, line);
+  if (symbol == "+" && left.is(Kind::Text) && right.is(Kind::Text))
+    return Value::text(left.as_text() + right.as_text());
+  if (symbol == "+" && left.is(Kind::List) && right.is(Kind::List)) {
     Value::List all = left.items();
     all.insert(all.end(), right.items().begin(), right.items().end());
     return Value::list(std::move(all));
@@ -513,7 +514,7 @@ TemplateValue binary(const std::string& op, const TemplateValue& left, const Tem
   const auto what = [](const Value& value) {
     return value.is(Kind::Undefined) ? value.as_text() + " (undefined)" : value.quoted();
   };
-  fail_at(line, cat(what(left), " ", op, " ", what(right), " means nothing"));
+  fail_at(line, cat(what(left), " ", symbol, " ", what(right), " means nothing"));
 }
 
 TemplateValue member(const TemplateValue& of, const std::string& name, int line) {

@@ -75,7 +75,7 @@ TemplateValue apply_filter(const std::string& name, const TemplateValue& to, con
 bool apply_test(const std::string& name, const TemplateValue& to, const Arguments& arguments, int line);
 TemplateValue call_method(const std::string& name, const TemplateValue& of, const Arguments& arguments, int line);
 TemplateValue call_function(const std::string& name, const Arguments& arguments, int line);
-TemplateValue binary(const std::string& op, const TemplateValue& left, const TemplateValue& right, int line);
+TemplateValue binary(const std::string& symbol, const TemplateValue& left, const TemplateValue& right, int line);
 TemplateValue member(const TemplateValue& of, const std::string& name, int line);
 // What a for loop goes through: the elements of a list, the keys of a map, the characters of a text.
 TemplateValue::List elements_of(const TemplateValue& value, int line);
