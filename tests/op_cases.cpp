@@ -79,6 +79,7 @@ const std::vector<OpCase>& op_cases() {
     add_matmul_cases(all);
     add_order_cases(all);
     add_random_cases(all);
+    add_scan_cases(all);
     add_block_cases(all);
     return all;
   }();

@@ -108,11 +108,15 @@ void add_scatters(std::vector<OpCase>& cases) {
 }
 
 void add_running(std::vector<OpCase>& cases) {
-  for (const std::string op : {"cumsum", "cumprod"}) {
+  for (const std::string op : {"cumsum", "cumprod", "cummax"}) {
     const auto add = [&](const std::string& name, const Shape& shape, Attrs attrs, DType dtype = DType::F32) {
       OpCase c{op + "_" + name, op, {}, Fill::Uniform, 0.8, 1.25};
       if (dtype != DType::F32) c = exact(op + "_" + name, op, -2, 2);
-      cases.push_back(make_case(c, [=](CaseBuilder& b) { b.output(b.add(op, {b.input(shape, dtype)}, attrs)); }));
+      cases.push_back(make_case(c, [=](CaseBuilder& b) {
+        const ValueId y = b.add(op, {b.input(shape, dtype)}, attrs);
+        // The lowest number, from which largest ones start, would hide the others.
+        b.output(dtype == DType::F32 ? b.add("affine_clamp", {y}, {{"lo", -9000.0}, {"hi", 9000.0}}) : y);
+      }));
     };
     add("last", {3, 37}, {{"axis", int64_t{-1}}});
     add("first", {19, 5}, {{"axis", int64_t{0}}});
@@ -120,6 +124,8 @@ void add_running(std::vector<OpCase>& cases) {
     add("reverse", {3, 37}, {{"axis", int64_t{1}}, {"reverse", int64_t{1}}});
     add("both", {3, 8}, {{"axis", int64_t{1}}, {"exclusive", int64_t{1}}, {"reverse", int64_t{1}}});
     add("one", {3, 1}, {{"axis", int64_t{1}}});
+    add("one_exclusive", {3, 1}, {{"axis", int64_t{1}}, {"exclusive", int64_t{1}}});
+    add("parts", {2, 75, 3}, {{"axis", int64_t{1}}, {"reverse", int64_t{1}}});
     add("i32", {4, 9}, {{"axis", int64_t{1}}}, DType::I32);
   }
 }

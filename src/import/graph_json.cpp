@@ -333,6 +333,8 @@ std::vector<std::string> attributes_of(const OpDef& def) {
       {"argmin", {"axis", "keepdims", "dtype"}},
       {"cumsum", {"axis", "exclusive", "reverse"}},
       {"cumprod", {"axis", "exclusive", "reverse"}},
+      {"cummax", {"axis", "exclusive", "reverse"}},
+      {"linear_scan", {"axis", "reverse"}},
       {"top_k", {"k", "axis", "largest"}},
   };
   if (def.elementwise) {

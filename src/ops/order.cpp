@@ -21,70 +21,6 @@ void each_line(const Shape& shape, size_t axis, Visit visit) {
   for (int64_t line = 0; line < lines; ++line) visit(line / inner * inner * extent + line % inner, inner);
 }
 
-std::vector<TensorType> infer_running(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 1, 1, {"axis", "exclusive", "reverse"});
-  if (inputs[0].dtype == DType::U8 || inputs[0].dtype == DType::Bool)
-    fail(ErrorCode::Unsupported, node.op, "input is ", to_string(inputs[0].dtype),
-         ", which has no arithmetic; cast it first");
-  axis_of(node, inputs[0].shape);
-  flag(node, "exclusive");
-  flag(node, "reverse");
-  return {{inputs[0].dtype, inputs[0].shape, Layout::Plain}};
-}
-
-template <class Combine>
-void reference_running(const Node& node, const RefTensor& x, RefTensor& out, double start, Combine combine) {
-  const bool exclusive = flag(node, "exclusive"), reverse = flag(node, "reverse");
-  const size_t axis = axis_of(node, x.shape);
-  const int64_t extent = x.shape[axis];
-  each_line(x.shape, axis, [&](int64_t first, int64_t stride) {
-    double value = start;
-    for (int64_t k = 0; k < extent; ++k) {
-      const auto at = static_cast<size_t>(first + (reverse ? extent - 1 - k : k) * stride);
-      if (exclusive) out.data[at] = value;
-      value = combine(value, x.data[at]);
-      if (!exclusive) out.data[at] = value;
-    }
-  });
-}
-
-void reference_cumsum(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
-  reference_running(node, *inputs[0], outputs[0], 0, [](double a, double b) { return a + b; });
-}
-
-void reference_cumprod(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
-  reference_running(node, *inputs[0], outputs[0], 1, [](double a, double b) { return a * b; });
-}
-
-// x moved by `by` along the axis, away from where the sums start; `fill` comes in.
-ValueId shifted(Graph& graph, const Node& node, ValueId x, size_t axis, int64_t by, double fill) {
-  const Shape shape = graph.type(x).shape;
-  const bool reverse = flag(node, "reverse");
-  std::vector<int64_t> starts(shape.size(), 0), ends = shape, pads(2 * shape.size(), 0);
-  (reverse ? starts[axis] : ends[axis]) = reverse ? by : shape[axis] - by;
-  pads[axis + (reverse ? shape.size() : 0)] = by;
-  const ValueId rest = graph.add("slice", {x}, {{"starts", starts}, {"ends", ends}}, node.label);
-  return graph.add("pad", {rest}, {{"pads", pads}, {"value", fill}}, node.label);
-}
-
-std::vector<ValueId> decompose_running(Graph& graph, const Node& node, const char* combine, double start) {
-  ValueId x = node.inputs[0];
-  const Shape shape = graph.type(x).shape;
-  const size_t axis = axis_of(node, shape);
-  if (element_count(shape) == 0) return {x};
-  if (flag(node, "exclusive")) x = shifted(graph, node, x, axis, 1, start);
-  for (int64_t by = 1; by < shape[axis]; by *= 2)
-    x = graph.add(combine, {x, shifted(graph, node, x, axis, by, start)}, {}, node.label);
-  return {x};
-}
-
-std::vector<ValueId> decompose_cumsum(Graph& graph, const Node& node) {
-  return decompose_running(graph, node, "add", 0);
-}
-std::vector<ValueId> decompose_cumprod(Graph& graph, const Node& node) {
-  return decompose_running(graph, node, "mul", 1);
-}
-
 // The positions of a line in their order.
 std::vector<int64_t> order_of(const RefTensor& x, int64_t first, int64_t stride, int64_t extent, bool largest) {
   std::vector<int64_t> order(static_cast<size_t>(extent));
@@ -201,11 +137,6 @@ void reference_place(const Node& node, const std::vector<const RefTensor*>& inpu
   });
 }
 
-std::vector<Value> gradient_cumsum(const Backward& back) {
-  return {cumsum(back.gradients[0], back.node.attrs.integer("axis"), flag(back.node, "exclusive"),
-                 !flag(back.node, "reverse"))};
-}
-
 std::vector<Value> gradient_place(const Backward& back) {
   const Value ranks = back.inputs[1], g = back.gradients[0];
   const int64_t k = back.node.attrs.integer("k");
@@ -216,23 +147,6 @@ std::vector<Value> gradient_place(const Backward& back) {
 }
 
 }  // namespace
-
-const OpDef kCumsum = {
-    .name = "cumsum",
-    .infer = infer_running,
-    .reference = reference_cumsum,
-    .gradient = gradient_cumsum,
-    .decompose = decompose_cumsum,
-    .flops = element_flops,
-};
-
-const OpDef kCumprod = {
-    .name = "cumprod",
-    .infer = infer_running,
-    .reference = reference_cumprod,
-    .decompose = decompose_cumprod,
-    .flops = element_flops,
-};
 
 const OpDef kTopK = {
     .name = "top_k",

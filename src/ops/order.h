@@ -1,14 +1,10 @@
 #pragma once
 #include "graph/op.h"
 
-// Order and running results along an axis.
+// Order along an axis.
 
 namespace gyrus {
 
-// Sums and products of all elements up to each along `axis`; exclusive = 1: without the element itself; reverse = 1:
-// from the end. Numbers. They become log2(extent) shifted sums.
-extern const OpDef kCumsum;
-extern const OpDef kCumprod;
 // The `k` largest (largest = 0: smallest) elements along `axis` in their order, and their positions as i32; of equal
 // ones the lower position comes first.
 extern const OpDef kTopK;

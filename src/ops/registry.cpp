@@ -21,11 +21,13 @@
 #include "ops/norm.h"
 #include "ops/order.h"
 #include "ops/pad.h"
+#include "ops/recurrences.h"
 #include "ops/reduce.h"
 #include "ops/repack.h"
 #include "ops/reshape.h"
 #include "ops/rows.h"
 #include "ops/sample.h"
+#include "ops/scan.h"
 #include "ops/slice.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
@@ -42,11 +44,11 @@ const std::vector<const OpDef*>& all_ops() {
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,   &kInTraining,
+        &kStrided,   &kConvTranspose,   &kInTraining, &kCummax, &kLinearScan,
     };
     if constexpr (kLanguage)
       all.insert(all.end(), {&kBlockMatmul, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention,
-                             &kChooseToken, &kMarkTokens});
+                             &kChooseToken, &kMarkTokens, &kSelectiveScan, &kDeltaRule, &kDeltaStates});
     if constexpr (kTraining) all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample});
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

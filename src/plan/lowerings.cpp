@@ -21,11 +21,13 @@
 #include "ops/norm.h"
 #include "ops/order.h"
 #include "ops/pad.h"
+#include "ops/recurrences.h"
 #include "ops/reduce.h"
 #include "ops/repack.h"
 #include "ops/reshape.h"
 #include "ops/rows.h"
 #include "ops/sample.h"
+#include "ops/scan.h"
 #include "ops/slice.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
@@ -59,6 +61,10 @@ const LoweringEntry kLowerings[] = {
     {&kRanks, lower_ranks},
     {&kRows, lower_rows, nullptr, suits_rows},
     {&kPlace, lower_place},
+    {&kCumsum, lower_scan, nullptr, suits_scan},
+    {&kCumprod, lower_scan, nullptr, suits_scan},
+    {&kCummax, lower_scan, nullptr, suits_scan},
+    {&kLinearScan, lower_scan, nullptr, suits_scan},
     {&kConv, lower_conv, order_conv},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},
@@ -70,6 +76,9 @@ const LoweringEntry kLowerings[] = {
     {&kBlockMatmul, lower_block_matmul}, {&kBlockRows, lower_block_rows},   {&kGated, lower_gated},
     {&kRopeTurns, lower_rope_turns},     {&kCacheRows, lower_cache_rows},   {&kCachedAttention, lower_cached_attention},
     {&kChooseToken, lower_choose_token}, {&kMarkTokens, lower_mark_tokens},
+    {&kSelectiveScan, lower_selective_scan, nullptr, suits_selective_scan},
+    {&kDeltaRule, lower_delta_rule, nullptr, suits_delta},
+    {&kDeltaStates, lower_delta_states, nullptr, suits_delta},
 };
 
 // Of ops that only training has: those of gradients and of augmentation.

@@ -26,6 +26,8 @@ struct PlanOptions {
   // A dispatch with more work than so many flops becomes several: a browser draws nothing while one runs. 0: as it
   // comes.
   double dispatch_flops = 0;
+  // Scans are cut along time, so that there is work for a device; without it one lane goes along each line.
+  bool scans_in_parts = true;
   bool share_memory = true;  // between values that are not alive together; without it errors in their order show
 };
 

@@ -164,6 +164,9 @@ TEST(TypedOps, AreAllThere) {
   // Of decoders, which src/llm makes.
   made.insert({"block_matmul", "block_rows", "gated", "rope_turns", "cache_rows", "cached_attention", "choose_token",
                "mark_tokens"});
+  // What gyrus/scans.h and gyrus/routing.h are made of; tests of their own try those functions.
+  made.insert({"cummax", "linear_scan", "selective_scan", "delta_rule", "delta_states", "lstm_steps", "lstm_back",
+               "gru_steps", "gru_back", "group_rows", "grouped_matmul", "grouped_weights"});
   for (const Node& node : graph.nodes()) made.insert(node.op);
   for (const OpDef* def : all_ops()) EXPECT_EQ(made.count(def->name), 1u) << def->name;
 }
