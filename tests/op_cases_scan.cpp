@@ -82,12 +82,76 @@ void add_delta_rules(std::vector<OpCase>& cases) {
   add("delta_states", "reverse", {1, 40, 2, 5, 3}, true, true);
 }
 
+void add_recurrent(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& op, const std::string& name, const Shape& sizes, int64_t reverse, bool bias) {
+    const int64_t batch = sizes[0], steps = sizes[1], n = sizes[2], kept = op.find("lstm") == 0 ? 2 * n : n;
+    const int64_t gates = op.find("lstm") == 0 ? 4 * n : 3 * n;
+    OpCase c{op + "_" + name, op, {}, Fill::Uniform, -1, 1};
+    cases.push_back(make_case(c, [=](CaseBuilder& b) {
+      const bool back = op.find("back") != std::string::npos;
+      const ValueId first = b.input({batch, steps, !back ? gates : kept == n ? 5 * n : 6 * n});
+      // Weights that do not let states grow.
+      const ValueId weight =
+          b.add("affine", {b.input({bias ? n + 1 : n, gates})}, {{"scale", 0.4}, {"shift", 0.0}});
+      const ValueId second = b.input(back ? Shape{batch, steps, kept} : Shape{batch, kept});
+      with(b, op, back ? std::vector<ValueId>{first, second, weight} : std::vector<ValueId>{first, weight, second},
+           {{"reverse", reverse}});
+    }));
+  };
+  add("lstm_steps", "forward", {2, 5, 6}, 0, false);
+  add("lstm_steps", "reverse", {1, 3, 70}, 1, false);
+  add("gru_steps", "forward", {2, 5, 6}, 0, true);
+  add("gru_steps", "reverse", {1, 4, 3}, 1, false);
+  add("lstm_back", "forward", {2, 4, 5}, 0, false);
+  add("lstm_back", "reverse", {1, 3, 5}, 1, false);
+  add("gru_back", "forward", {2, 4, 5}, 0, true);
+  add("gru_back", "reverse", {1, 3, 5}, 1, false);
+}
+
+// Which expert each row has; expert 1 has none.
+Tensor experts_of(int64_t rows, int64_t experts) {
+  Tensor chosen(DType::I32, {rows});
+  for (int64_t m = 0; m < rows; ++m) {
+    const int64_t e = (5 * m + m / 3) % experts;
+    set(chosen, m, static_cast<double>(e == 1 ? 0 : e));
+  }
+  return chosen;
+}
+
+void add_grouped(std::vector<OpCase>& cases) {
+  OpCase rows{"group_rows", "group_rows", {}, Fill::Whole, 0, 6};
+  rows.exact = true;
+  cases.push_back(make_case(rows, [](CaseBuilder& b) {
+    b.output(b.add("group_rows", {b.input({300}, DType::I32)}, {{"groups", int64_t{7}}}));
+  }));
+  const auto add = [&](const std::string& name, const Shape& sizes, int64_t transpose) {
+    const int64_t m = sizes[0], experts = sizes[1], k = sizes[2], n = sizes[3];
+    for (const std::string op : {"grouped_matmul", "grouped_weights"}) {
+      if (op == "grouped_weights" && transpose) continue;
+      cases.push_back(make_case({op + "_" + name, op, {}, Fill::Uniform, -1, 1}, [=](CaseBuilder& b) {
+        const ValueId expert = b.graph.add_constant("experts", experts_of(m, experts));
+        const ValueId groups = b.add("group_rows", {expert}, {{"groups", experts}});
+        const bool weights = op == "grouped_weights";
+        const ValueId x = b.input({m, k});
+        const ValueId other = b.input(weights ? Shape{m, n} : transpose ? Shape{experts, n, k} : Shape{experts, k, n});
+        with(b, op, {x, other, groups}, weights ? Attrs{} : Attrs{{"transpose", transpose}});
+      }));
+    }
+  };
+  add("small", {9, 4, 5, 3}, 0);
+  add("one", {5, 1, 7, 5}, 0);
+  add("tiles", {150, 3, 20, 70}, 0);
+  add("transposed", {40, 5, 9, 37}, 1);
+}
+
 }  // namespace
 
 void add_scan_cases(std::vector<OpCase>& cases) {
   add_linear_scans(cases);
   add_selective_scans(cases);
   add_delta_rules(cases);
+  add_recurrent(cases);
+  add_grouped(cases);
 }
 
 }  // namespace gyrus::test

@@ -14,6 +14,8 @@
 #include "gyrus/ops.h"
 #include "gyrus/program.h"
 #include "gyrus/random.h"
+#include "gyrus/routing.h"
+#include "gyrus/scans.h"
 #include "gyrus/segmenter.h"
 #include "gyrus/train.h"
 #include "gyrus/trainer.h"

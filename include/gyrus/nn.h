@@ -118,7 +118,7 @@ struct RecurrentResult {
   Value y;         // [B, S, H * directions]
   Value hn, cn{};  // [layers * directions, B, H]; cn of LSTMs alone
 };
-// Over x [B, S, I], unrolled: a node for every step of time.
+// Over x [B, S, I]: one kernel goes along time, where a workgroup can hold the state; else a node for every step.
 RecurrentResult lstm(Value x, const std::vector<RecurrentWeights>& layers, const RecurrentOptions& options = {});
 RecurrentResult gru(Value x, const std::vector<RecurrentWeights>& layers, const RecurrentOptions& options = {});
 

@@ -6,28 +6,6 @@
 namespace gyrus {
 namespace {
 
-// One step from the input's part of the gates [B, gates H].
-using Step = RecurrentState (*)(Value gates, const RecurrentWeights& weights, const RecurrentState& state,
-                                int64_t hidden);
-
-Value gate(Value gates, int64_t index, int64_t hidden) {
-  return slice_axis(gates, 1, index * hidden, (index + 1) * hidden);
-}
-
-RecurrentState lstm_layer_step(Value input, const RecurrentWeights& weights, const RecurrentState& state,
-                               int64_t hidden) {
-  const Value sums = input + linear(state.h, weights.hidden, weights.hidden_bias);
-  const auto part = [&](int64_t index) { return gate(sums, index, hidden); };
-  return lstm_step({part(0), part(1), part(2), part(3)}, state);
-}
-
-RecurrentState gru_layer_step(Value input, const RecurrentWeights& weights, const RecurrentState& state,
-                              int64_t hidden) {
-  const Value own = linear(state.h, weights.hidden, weights.hidden_bias);
-  const auto sum = [&](int64_t index) { return gate(input, index, hidden) + gate(own, index, hidden); };
-  return gru_step({sum(0), sum(1), [&](Value r) { return gate(input, 2, hidden) + r * gate(own, 2, hidden); }}, state);
-}
-
 // The start of one direction of one layer, [B, H].
 Value start(Value given, size_t index, const Value& x, int64_t hidden) {
   const int64_t batch = x.shape()[0];
@@ -36,32 +14,44 @@ Value start(Value given, size_t index, const Value& x, int64_t hidden) {
   return reshape(slice_axis(given, 0, at, at + 1), {batch, hidden});
 }
 
-RecurrentResult run(Value x, const std::vector<RecurrentWeights>& layers, const RecurrentOptions& options, Step step,
-                    bool has_cell, const char* op) {
+// One direction of one layer: x [B, S, I] to all h [B, S, H], and the last h and c.
+struct Direction {
+  Value h, last_h, last_c;
+};
+
+Direction direction(Value x, const RecurrentWeights& w, Value h0, Value c0, bool backwards, bool lstm) {
+  const int64_t hidden = w.hidden.shape().at(1), last = backwards ? 0 : x.shape()[1] - 1;
+  Value gates = linear(x, w.input, w.input_bias);
+  if (lstm && w.hidden_bias) gates = gates + w.hidden_bias;
+  Value weight = transpose(w.hidden, {1, 0});
+  if (!lstm && w.hidden_bias) weight = concat({weight, reshape(w.hidden_bias, {1, 3 * hidden})}, 0);
+  const Value all = recurrent_steps(gates, weight, lstm ? concat({h0, c0}, 1) : h0, backwards, lstm);
+  const auto at_end = [&](Value y) { return reshape(slice_axis(y, 1, last, last + 1), h0.shape()); };
+  if (!lstm) return {all, at_end(all), {}};
+  const Value h = slice_axis(all, 2, 0, hidden);
+  return {h, at_end(h), at_end(slice_axis(all, 2, hidden, 2 * hidden))};
+}
+
+RecurrentResult run(Value x, const std::vector<RecurrentWeights>& layers, const RecurrentOptions& options, bool lstm) {
   const size_t directions = options.bidirectional ? 2 : 1;
   if (!x || x.shape().size() != 3 || layers.empty() || layers.size() % directions != 0)
-    fail(ErrorCode::InvalidGraph, op, "expected x [B, S, I] and weights for ", directions,
+    fail(ErrorCode::InvalidGraph, lstm ? "lstm" : "gru", "expected x [B, S, I] and weights for ", directions,
          " direction(s) of each layer");
-  const int64_t batch = x.shape()[0], length = x.shape()[1];
   std::vector<Value> last_h, last_c;
   for (size_t l = 0; l < layers.size(); l += directions) {
     std::vector<Value> sides;
     for (size_t d = 0; d < directions; ++d) {
       const RecurrentWeights& w = layers[l + d];
       const int64_t hidden = w.hidden.shape().at(1);
-      const Value all = linear(x, w.input, w.input_bias);
-      RecurrentState first{start(options.h0, l + d, x, hidden), {}};
-      if (has_cell) first.c = start(options.c0, l + d, x, hidden);
-      const Unrolled made = unroll(length, d == 1, first, [&](int64_t t, const RecurrentState& state) {
-        return step(reshape(slice_axis(all, 1, t, t + 1), {batch, all.shape()[2]}), w, state, hidden);
-      });
-      sides.push_back(stack(made.h, 1));
-      last_h.push_back(made.last.h);
-      if (has_cell) last_c.push_back(made.last.c);
+      const Direction made = direction(x, w, start(options.h0, l + d, x, hidden),
+                                       lstm ? start(options.c0, l + d, x, hidden) : Value{}, d == 1, lstm);
+      sides.push_back(made.h);
+      last_h.push_back(made.last_h);
+      last_c.push_back(made.last_c);
     }
     x = sides.size() == 1 ? sides[0] : concat(sides, 2);
   }
-  return {x, stack(last_h, 0), has_cell ? stack(last_c, 0) : Value{}};
+  return {x, stack(last_h, 0), lstm ? stack(last_c, 0) : Value{}};
 }
 
 }  // namespace
@@ -100,12 +90,16 @@ Unrolled unroll(int64_t steps, bool backwards, RecurrentState state,
   return made;
 }
 
+Value recurrent_steps(Value gates, Value weight, Value start, bool backwards, bool lstm) {
+  return apply(lstm ? "lstm_steps" : "gru_steps", {gates, weight, start}, {{"reverse", int64_t{backwards}}});
+}
+
 RecurrentResult lstm(Value x, const std::vector<RecurrentWeights>& layers, const RecurrentOptions& options) {
-  return run(x, layers, options, lstm_layer_step, true, "lstm");
+  return run(x, layers, options, true);
 }
 
 RecurrentResult gru(Value x, const std::vector<RecurrentWeights>& layers, const RecurrentOptions& options) {
-  return run(x, layers, options, gru_layer_step, false, "gru");
+  return run(x, layers, options, false);
 }
 
 }  // namespace gyrus

@@ -40,6 +40,9 @@ struct GruWays {
 };
 RecurrentState gru_step(const GruSums& sums, const RecurrentState& state, const GruWays& ways = {});
 
+// One direction of an LSTM or a GRU over all steps by one kernel, [B, S, …]: the ops of ops/recurrent.h.
+Value recurrent_steps(Value gates, Value weight, Value start, bool backwards, bool lstm);
+
 // One direction: step(t, state) for every t, first to last or backwards. Where `running` is given it says for each
 // sequence of the batch, [B, 1], whether step t belongs to it: if not, the state stays and the result is 0.
 struct Unrolled {

@@ -15,6 +15,7 @@
 #include "ops/expand.h"
 #include "ops/fused.h"
 #include "ops/gather.h"
+#include "ops/grouped.h"
 #include "ops/in_training.h"
 #include "ops/indexing.h"
 #include "ops/matmul.h"
@@ -22,6 +23,7 @@
 #include "ops/order.h"
 #include "ops/pad.h"
 #include "ops/recurrences.h"
+#include "ops/recurrent.h"
 #include "ops/reduce.h"
 #include "ops/repack.h"
 #include "ops/reshape.h"
@@ -44,12 +46,12 @@ const std::vector<const OpDef*>& all_ops() {
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,   &kInTraining, &kCummax, &kLinearScan,
+        &kStrided,   &kConvTranspose,   &kInTraining, &kCummax, &kLinearScan, &kLstmSteps, &kGruSteps,
     };
     if constexpr (kLanguage)
       all.insert(all.end(), {&kBlockMatmul, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention,
-                             &kChooseToken, &kMarkTokens, &kSelectiveScan, &kDeltaRule, &kDeltaStates});
-    if constexpr (kTraining) all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample});
+                             &kChooseToken, &kMarkTokens, &kSelectiveScan, &kDeltaRule, &kDeltaStates, &kGroupRows, &kGroupedMatmul, &kGroupedWeights});
+    if constexpr (kTraining) all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample, &kLstmBack, &kGruBack});
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;
   }();

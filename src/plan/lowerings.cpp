@@ -16,12 +16,14 @@
 #include "ops/conv_backward.h"
 #include "ops/expand.h"
 #include "ops/gather.h"
+#include "ops/grouped.h"
 #include "ops/indexing.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/order.h"
 #include "ops/pad.h"
 #include "ops/recurrences.h"
+#include "ops/recurrent.h"
 #include "ops/reduce.h"
 #include "ops/repack.h"
 #include "ops/reshape.h"
@@ -65,6 +67,8 @@ const LoweringEntry kLowerings[] = {
     {&kCumprod, lower_scan, nullptr, suits_scan},
     {&kCummax, lower_scan, nullptr, suits_scan},
     {&kLinearScan, lower_scan, nullptr, suits_scan},
+    {&kLstmSteps, lower_recurrent, nullptr, suits_recurrent},
+    {&kGruSteps, lower_recurrent, nullptr, suits_recurrent},
     {&kConv, lower_conv, order_conv},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},
@@ -79,6 +83,9 @@ const LoweringEntry kLowerings[] = {
     {&kSelectiveScan, lower_selective_scan, nullptr, suits_selective_scan},
     {&kDeltaRule, lower_delta_rule, nullptr, suits_delta},
     {&kDeltaStates, lower_delta_states, nullptr, suits_delta},
+    {&kGroupRows, lower_group_rows, nullptr, suits_group_rows},
+    {&kGroupedMatmul, lower_grouped_matmul, nullptr, suits_grouped},
+    {&kGroupedWeights, lower_grouped_weights, nullptr, suits_grouped},
 };
 
 // Of ops that only training has: those of gradients and of augmentation.
@@ -86,6 +93,8 @@ const LoweringEntry kLowerings[] = {
     {&kConvWeights, lower_conv_weights, nullptr, suits_conv_weights},
     {&kNormSums, lower_norm_sums},
     {&kSample, lower_sample, nullptr, suits_sample},
+    {&kLstmBack, lower_recurrent, nullptr, suits_recurrent},
+    {&kGruBack, lower_recurrent, nullptr, suits_recurrent},
 };
 
 const LoweringEntry* find_lowering(const OpDef& def) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gyrus/routing.h"
+#include "gyrus/scans.h"
 #include "ops/building.h"
 #include "support/test_data.h"
 #include "train/autodiff.h"
@@ -113,13 +115,14 @@ Value index_rows(const Case& c) {
   return scatter_elements(c["x"], expand(reshape(c["indices"], line), src), c["src"] * c.number("alpha"), axis, "add");
 }
 
-// Each row of x by the matrix of its expert.
-Value grouped(const Case& c) {
-  const Value x = c["x"], chosen = gather(c["weight"], c["expert"]);
-  const Shape s = x.shape();
-  const Value rows = reshape(x, {s[0], 1, s[1]});
-  return reshape(matmul(rows, chosen, {.transpose_b = chosen.shape()[2] == s[1] && chosen.shape()[1] != s[1]}),
-                 {s[0], chosen.shape()[chosen.shape()[1] == s[1] ? 2 : 1]});
+SelectiveScanOptions selective_options(const Case& c) {
+  return {c["D"], c["z"], c["delta_bias"], c.flag("delta_softplus"), c["h0"]};
+}
+
+DeltaRuleOptions delta_options(const Case& c) {
+  DeltaRuleOptions options{{}, c.flag("l2norm"), c["s0"]};
+  if (c.given("scale")) options.scale = c.number("scale");
+  return options;
 }
 
 LossOver over_of(const Case& c) {
@@ -377,7 +380,18 @@ const std::map<std::string, Build>& builds() {
       return Values{linear(c["x"], c["weight"]) + linear(linear(c["x"], c["a"]), c["b"]) * c.number("scale")};
     };
     map["swiglu"] = [](const Case& c) { return Values{silu(linear(c["x"], c["gate"])) * linear(c["x"], c["up"])}; };
-    map["grouped_matmul"] = [](const Case& c) { return Values{grouped(c)}; };
+    map["grouped_matmul"] = [](const Case& c) {
+      const Value groups = group_rows(c["expert"], c["weight"].shape()[0]);
+      return Values{grouped_matmul(c["x"], c["weight"], groups)};
+    };
+    map["selective_scan"] = [](const Case& c) {
+      const CarriedResult r = selective_scan(c["x"], c["delta"], c["A"], c["B"], c["C"], selective_options(c));
+      return Values{r.y, r.last};
+    };
+    map["gated_delta_rule"] = [](const Case& c) {
+      const CarriedResult r = gated_delta_rule(c["q"], c["k"], c["v"], c["g"], c["beta"], delta_options(c));
+      return Values{r.y, r.last};
+    };
     return map;
   }();
   return all;
