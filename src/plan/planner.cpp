@@ -63,6 +63,7 @@ Limits needs_of(const Plan& plan) {
 PlanOptions software_options() {
   PlanOptions options;
   options.conv = {64, 8, 2, false, false, false};
+  options.scans_in_parts = false;
   return options;
 }
 
