@@ -76,6 +76,7 @@ std::vector<Case> cases(bool quick) {
 struct Time {
   double ms = 0, flops = 0;
   size_t steps = 0;
+  std::map<std::string, double> kernels;
 };
 
 Time measure(const Device& device, const Graph& graph, bool parts) {
@@ -84,7 +85,7 @@ Time measure(const Device& device, const Graph& graph, bool parts) {
   Executor executor(device, make_plan(optimize(graph, Precision::F32), device.limits(), options));
   RunOptions run;
   run.profile = true;
-  Time best{1e30, 0, 0};
+  Time best{1e30, 0, 0, {}};
   for (int repeat = 0; repeat < 5; ++repeat) {
     const RunResult result = executor.run({}, run);
     Time now;
@@ -92,6 +93,7 @@ Time measure(const Device& device, const Graph& graph, bool parts) {
       if (step.label == kReadBack) continue;
       now.ms += static_cast<double>(step.end_ns - step.begin_ns) * 1e-6;
       now.flops += step.flops;
+      now.kernels[step.kernel] += static_cast<double>(step.end_ns - step.begin_ns) * 1e-6;
       ++now.steps;
     }
     if (now.ms < best.ms) best = now;
@@ -115,6 +117,7 @@ int main(int argc, char** argv) try {
     const Time parts = measure(device, graph, true), whole = measure(device, graph, false);
     std::printf("%-44s %10.3f %12.3f %6.1f  %zu steps, %.2f GFLOP\n", c.name.c_str(), parts.ms, whole.ms,
                 whole.ms / parts.ms, parts.steps, parts.flops * 1e-9);
+    for (const auto& [kernel, ms] : parts.kernels) std::printf("  %-40s %8.3f ms\n", kernel.c_str(), ms);
     std::fflush(stdout);
   }
   return 0;

@@ -76,7 +76,7 @@ void add_delta_rules(std::vector<OpCase>& cases) {
   add("delta_rule", "quads", {2, 7, 3, 8, 5}, true, false);
   add("delta_rule", "scalars", {1, 5, 2, 3, 4}, false, false);
   add("delta_rule", "parts", {1, 70, 2, 6, 7}, true, false);
-  add("delta_rule", "lanes", {1, 36, 1, 80, 3}, true, false);  // two lanes for a row
+  add("delta_rule", "lanes", {1, 3, 1, 132, 3}, true, false);  // two lanes for a row
   add("delta_rule", "step", {2, 1, 2, 4, 4}, true, false);
   add("delta_states", "quads", {2, 6, 2, 4, 5}, true, false);
   add("delta_states", "reverse", {1, 40, 2, 5, 3}, true, true);
@@ -99,12 +99,12 @@ void add_recurrent(std::vector<OpCase>& cases) {
     }));
   };
   add("lstm_steps", "forward", {2, 5, 6}, 0, false);
-  add("lstm_steps", "reverse", {1, 3, 70}, 1, false);
-  add("gru_steps", "forward", {2, 5, 6}, 0, true);
+  add("lstm_steps", "reverse", {1, 3, 72}, 1, false);
+  add("gru_steps", "forward", {2, 5, 8}, 0, true);
   add("gru_steps", "reverse", {1, 4, 3}, 1, false);
   add("lstm_back", "forward", {2, 4, 5}, 0, false);
-  add("lstm_back", "reverse", {1, 3, 5}, 1, false);
-  add("gru_back", "forward", {2, 4, 5}, 0, true);
+  add("lstm_back", "reverse", {1, 3, 8}, 1, false);
+  add("gru_back", "forward", {2, 4, 8}, 0, true);
   add("gru_back", "reverse", {1, 3, 5}, 1, false);
 }
 
@@ -141,7 +141,9 @@ void add_grouped(std::vector<OpCase>& cases) {
   add("small", {9, 4, 5, 3}, 0);
   add("one", {5, 1, 7, 5}, 0);
   add("tiles", {150, 3, 20, 70}, 0);
+  add("quads", {40, 3, 20, 36}, 0);
   add("transposed", {40, 5, 9, 37}, 1);
+  add("transposed_quads", {40, 3, 12, 36}, 1);
 }
 
 }  // namespace

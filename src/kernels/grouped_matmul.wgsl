@@ -2,6 +2,43 @@
 // them. A workgroup of {{side}} × {{side}} lanes makes a tile of {{tile}} rows of one expert and as many columns, each lane 4 × 4 of
 // them, from tiles of {{depth}} steps of k in workgroup memory.
 {{head}}
+// Four numbers of a row of x from column k on, zeros beyond its end.
+fn x_quad(m: u32, k: u32) -> vec4<f32> {
+  var quad = vec4<f32>(0.0);
+{{#quads}}
+  if (k < P.depth) {
+    quad = x[(m * P.depth + k) / 4u + P.x_shift];
+  }
+{{/quads}}{{^quads}}
+  for (var e = 0u; e < 4u; e++) {
+    if (k + e < P.depth) {
+      quad[e] = x[m * P.depth + k + e + P.x_shift];
+    }
+  }
+{{/quads}}
+  return quad;
+}
+
+// The same of a matrix of so many rows and columns.
+fn w_quad(matrix: u32, row: u32, column: u32, rows: u32, columns: u32) -> vec4<f32> {
+  var quad = vec4<f32>(0.0);
+  if (row >= rows) {
+    return quad;
+  }
+{{#quads}}
+  if (column < columns) {
+    quad = weight[(matrix + row * columns + column) / 4u + P.weight_shift];
+  }
+{{/quads}}{{^quads}}
+  for (var e = 0u; e < 4u; e++) {
+    if (column + e < columns) {
+      quad[e] = weight[matrix + row * columns + column + e + P.weight_shift];
+    }
+  }
+{{/quads}}
+  return quad;
+}
+
 {{main}}
   let group = group_index(wid, nwg);
   let n0 = group % P.column_tiles * {{tile}}u;
@@ -28,59 +65,70 @@
   }
   let begin = found[1];
   let end = found[2];
+  if (lane < {{tile}}u) {
+    own_rows[lane] = u32(groups[P.experts + 1u + min(begin + lane, end - 1u) + P.groups_shift]);
+  }
   let row = lane / {{side}}u;
   let column = lane % {{side}}u;
-  let matrix = expert * P.depth * P.width + P.weight_shift;
+  let matrix = expert * P.depth * P.width;
 {{@i=4}}
   var sum{{i}} = vec4<f32>(0.0);
 {{/i}}
   for (var k0 = 0u; k0 < P.depth; k0 += {{depth}}u) {
     workgroupBarrier();
-    for (var i = lane; i < {{tile}}u * {{depth}}u; i += {{wg}}u) {
-      let m = begin + i / {{depth}}u;
-      let k = k0 + i % {{depth}}u;
-      var number = 0.0;
-      if (m < end && k < P.depth) {
-        number = x[u32(groups[P.experts + 1u + m + P.groups_shift]) * P.depth + k + P.x_shift];
-      }
-      x_tile[i % {{depth}}u * {{tile}}u + i / {{depth}}u] = number;
+    // Quads along k of x, and along n of the weight (along k of one that is transposed).
+    for (var i = lane; i < {{tile}}u * {{depth}}u / 4u; i += {{wg}}u) {
+      let m = i / ({{depth}}u / 4u);
+      let k = i % ({{depth}}u / 4u) * 4u;
+      let quad = x_quad(own_rows[m], k0 + k);
+{{@e=4}}
+      x_tile[(k + {{e}}u) * {{tile}}u + m] = quad[{{e}}];
+{{/e}}
     }
-    for (var i = lane; i < {{tile}}u * {{depth}}u; i += {{wg}}u) {
+    for (var i = lane; i < {{tile}}u * {{depth}}u / 4u; i += {{wg}}u) {
 {{#transpose}}
-      let n = n0 + i / {{depth}}u;
-      let k = k0 + i % {{depth}}u;
-      let at = i % {{depth}}u * {{tile}}u + i / {{depth}}u;
+      let n = i / ({{depth}}u / 4u);
+      let k = i % ({{depth}}u / 4u) * 4u;
+      let quad = w_quad(matrix, n0 + n, k0 + k, P.width, P.depth);
+{{@e=4}}
+      w_tile[(k + {{e}}u) * {{tile}}u + n] = quad[{{e}}];
+{{/e}}
 {{/transpose}}{{^transpose}}
-      let n = n0 + i % {{tile}}u;
-      let k = k0 + i / {{tile}}u;
-      let at = i;
+      let k = i / ({{tile}}u / 4u);
+      let n = i % ({{tile}}u / 4u) * 4u;
+      let quad = w_quad(matrix, k0 + k, n0 + n, P.depth, P.width);
+{{@e=4}}
+      w_tile[k * {{tile}}u + n + {{e}}u] = quad[{{e}}];
+{{/e}}
 {{/transpose}}
-      var number = 0.0;
-      if (n < P.width && k < P.depth) {
-        number = weight[matrix + {{#transpose}}n * P.depth + k{{/transpose}}{{^transpose}}k * P.width + n{{/transpose}}];
-      }
-      w_tile[at] = number;
     }
     workgroupBarrier();
     for (var k = 0u; k < {{depth}}u; k++) {
-      let here = k * {{tile}}u;
-      let w = vec4<f32>(w_tile[here + column], w_tile[here + column + {{side}}u], w_tile[here + column + 2u * {{side}}u],
-                        w_tile[here + column + 3u * {{side}}u]);
+      let left = k * {{tile}}u + row * 4u;
+      let right = k * {{tile}}u + column * 4u;
+      let w = vec4<f32>(w_tile[right], w_tile[right + 1u], w_tile[right + 2u], w_tile[right + 3u]);
 {{@i=4}}
-      sum{{i}} += x_tile[here + row + {{i}}u * {{side}}u] * w;
+      sum{{i}} += x_tile[left + {{i}}u] * w;
 {{/i}}
     }
   }
+  let n = n0 + column * 4u;
 {{@i=4}}
-  let m{{i}} = begin + row + {{i}}u * {{side}}u;
-  if (m{{i}} < end) {
-    let first = u32(groups[P.experts + 1u + m{{i}} + P.groups_shift]) * P.width;
+  if (begin + row * 4u + {{i}}u < end) {
+    let first = own_rows[row * 4u + {{i}}u] * P.width + n;
+{{#quads}}
+    if (n < P.width) {
+      let number = sum{{i}};
+      output[first / 4u + P.output_shift] = {{store}};
+    }
+{{/quads}}{{^quads}}
 {{@j=4}}
-    if (n0 + column + {{j}}u * {{side}}u < P.width) {
+    if (n + {{j}}u < P.width) {
       let number = sum{{i}}[{{j}}];
-      output[first + n0 + column + {{j}}u * {{side}}u + P.output_shift] = {{store}};
+      output[first + {{j}}u + P.output_shift] = {{store}};
     }
 {{/j}}
+{{/quads}}
   }
 {{/i}}
 }

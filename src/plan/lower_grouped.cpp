@@ -13,7 +13,7 @@ namespace {
 struct Tiles {
   uint32_t side = 8, depth = 8;
   uint64_t tile() const { return 4 * side; }
-  uint64_t shared_bytes() const { return 2 * 4 * tile() * depth + 16; }
+  uint64_t shared_bytes() const { return 2 * 4 * tile() * depth + 4 * tile() + 16; }
 };
 
 bool allows(const Tiles& tiles, const Limits& limits) {
@@ -42,7 +42,7 @@ Kernel tiled(Lowering& lowering, const Node& node, const char* file, const Tiles
   k.workgroup(tiles.side * tiles.side).constant("side", tiles.side).constant("depth", tiles.depth);
   k.constant("tile", static_cast<int64_t>(tiles.tile()));
   k.shared("x_tile", wgsl::f32, tiles.tile() * tiles.depth).shared("w_tile", wgsl::f32, tiles.tile() * tiles.depth);
-  k.shared("found", wgsl::u32, 3).read("x", *lowering.storage(node.inputs[0]));
+  k.shared("found", wgsl::u32, 3);
   return k.read("groups", *lowering.storage(node.inputs[2]));
 }
 
@@ -77,10 +77,13 @@ void lower_grouped_matmul(Lowering& lowering, const Node& node) {
   const Tiles tiles = tiles_for(lowering.limits(), rows, experts);
   const StoragePtr out = lowering.make_storage(node.outputs[0], node);
   Kernel k = tiled(lowering, node, "grouped_matmul", tiles);
-  k.read("weight", *lowering.storage(node.inputs[1])).checks_stored().write("output", *out);
+  const bool quads = depth % 4 == 0 && width % 4 == 0;
+  const auto view = [&](const StoragePtr& storage) { return quads ? quad_view(*storage) : *storage; };
+  k.read("x", view(lowering.storage(node.inputs[0]))).read("weight", view(lowering.storage(node.inputs[1])));
+  k.checks_stored().write("output", view(out)).shared("own_rows", wgsl::u32, tiles.tile()).flag("quads", quads);
   const uint64_t column_tiles = pieces(width, tiles.tile());
   k.param("column_tiles", column_tiles).param("experts", experts).param("depth", depth).param("width", width);
-  k.flag("transpose", flag(node, "transpose")).text("store", k.stored(*out, "number"));
+  k.flag("transpose", flag(node, "transpose")).text("store", k.stored(view(out), "number"));
   // The last tile of each expert may be a part of one.
   const uint64_t row_tiles = std::min(rows, rows / tiles.tile() + experts);
   const auto sums = static_cast<double>(rows * width);
@@ -95,7 +98,7 @@ void lower_grouped_weights(Lowering& lowering, const Node& node) {
   const Tiles tiles = tiles_for(lowering.limits(), extent_of(x, 0), experts);
   const StoragePtr out = lowering.make_storage(node.outputs[0], node);
   Kernel k = tiled(lowering, node, "grouped_weights", tiles);
-  k.read("y", *lowering.storage(node.inputs[1])).checks_stored().write("output", *out);
+  k.read("x", *lowering.storage(node.inputs[0])).read("y", *lowering.storage(node.inputs[1])).checks_stored().write("output", *out);
   const uint64_t row_tiles = pieces(depth, tiles.tile()), column_tiles = pieces(width, tiles.tile());
   k.param("column_tiles", column_tiles).param("row_tiles", row_tiles).param("experts", experts);
   k.param("depth", depth).param("width", width).text("store", k.stored(*out, "number"));

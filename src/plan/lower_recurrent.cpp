@@ -19,9 +19,18 @@ RecurrentAttrs attrs_of(const Graph& graph, const Node& node) {
   return recurrent_attrs(node, shapes);
 }
 
-uint64_t floats_shared(const RecurrentAttrs& r) {
-  const auto n = static_cast<uint64_t>(r.hidden);
-  return r.back ? 6 * n : (r.lstm ? 6 : 4) * n;
+// Numbers in workgroup memory: what is kept from step to step, and those that a part of the sums takes.
+uint64_t kept_numbers(const RecurrentAttrs& r) { return static_cast<uint64_t>((r.back ? 5 : r.lstm ? 2 : 1) * r.hidden); }
+uint64_t part_numbers(const RecurrentAttrs& r) { return static_cast<uint64_t>((r.back ? 1 : r.gates) * r.hidden); }
+
+bool in_quads(const RecurrentAttrs& r) { return r.hidden % 4 == 0; }
+
+// Parts in which sums are made, so that all lanes have something to do.
+uint64_t parts_of(const RecurrentAttrs& r, uint32_t lanes, const Limits& limits) {
+  const uint64_t items = r.back ? part_numbers(r) : part_numbers(r) / (in_quads(r) ? 4 : 1);
+  const uint64_t room = limits.max_compute_workgroup_storage_size - 4 * kept_numbers(r) - 32;
+  const uint64_t most = std::min<uint64_t>(lanes / items, static_cast<uint64_t>(r.hidden));
+  return std::clamp<uint64_t>(most, 1, room / (4 * part_numbers(r)));
 }
 
 }  // namespace
@@ -33,34 +42,38 @@ bool suits_recurrent(const Graph& graph, const Node& node, const Target& target,
   const auto bytes = [&](ValueId id) { return 4 * static_cast<uint64_t>(element_count(graph.type(id).shape)) + 512; };
   const auto fits = [&](ValueId id) { return bytes(id) <= most; };
   return 4u + (options.check_finite ? 1u : 0u) <= limits.max_storage_buffers_per_shader_stage &&
-         4 * floats_shared(r) + 32 <= limits.max_compute_workgroup_storage_size &&
+         4 * (kept_numbers(r) + part_numbers(r)) + 32 <= limits.max_compute_workgroup_storage_size &&
          bytes(node.inputs[r.back ? 2 : 1]) <= kMostWeightBytes + 512 &&
          std::all_of(node.inputs.begin(), node.inputs.end(), fits) && fits(node.outputs[0]);
 }
 
 void lower_recurrent(Lowering& lowering, const Node& node) {
   const RecurrentAttrs r = attrs_of(lowering.graph(), node);
+  const bool quads = in_quads(r);
   const StoragePtr out = lowering.make_storage(node.outputs[0], node);
   const auto flops = static_cast<uint64_t>(2 * r.gates * r.hidden * r.hidden);
   const int64_t together = std::max<int64_t>(1, static_cast<int64_t>(kMostFlops / flops));
   for (int64_t begin = 0; begin < r.steps; begin += together) {
     const int64_t end = std::min(r.steps, begin + together);
     Kernel k(lowering, r.back ? "recurrent_back" : "recurrent_steps", label_of(node));
-    k.workgroup(256).read(r.back ? "slopes" : "gates", *lowering.storage(node.inputs[0]));
-    k.read(r.back ? "gradients" : "weight", *lowering.storage(node.inputs[1]));
-    k.read(r.back ? "weight" : "start", *lowering.storage(node.inputs[2]));
+    k.workgroup(1024).read(r.back ? "slopes" : "gates", *lowering.storage(node.inputs[0]));
+    const StoragePtr weight = lowering.storage(node.inputs[r.back ? 2 : 1]);
+    k.read("weight", quads ? quad_view(*weight) : *weight);
+    k.read(r.back ? "gradients" : "start", *lowering.storage(node.inputs[r.back ? 1 : 2]));
     k.checks_stored().write("output", *out);
     k.param("batch", r.batch).param("steps", r.steps).param("hidden", r.hidden).param("begin", begin).param("end", end);
     k.text("title", r.lstm ? "an LSTM" : "a GRU").constant("gates", r.gates).constant("kept", r.lstm ? 2 : 1);
     k.flag("lstm", r.lstm).flag("bias", r.bias).flag("reverse", r.reverse);
-    const auto hidden = static_cast<uint64_t>(r.hidden);
+    const uint64_t parts = parts_of(r, k.workgroup(), lowering.limits()), sums = parts * part_numbers(r);
+    k.constant("parts", static_cast<int64_t>(parts)).param("units", r.gates * r.hidden / (quads ? 4 : 1));
+    k.flag("quads", quads).text("U", quads ? "vec4<f32>" : "f32");
     if (r.back) {
       const std::string stored = k.stored(*out, "all");
-      k.constant("slopes", r.lstm ? 6 : 5).shared("behind", wgsl::f32, 5 * hidden).shared("of_h", wgsl::f32, hidden);
+      k.constant("slopes", r.lstm ? 6 : 5).shared("behind", wgsl::f32, kept_numbers(r)).shared("of_h", wgsl::f32, sums);
       k.text("store", stored.substr(0, stored.find("all"))).text("store_end", stored.substr(stored.find("all") + 3));
     } else {
-      k.shared("state", wgsl::f32, (r.lstm ? 2 : 1) * hidden);
-      k.shared("sums", wgsl::f32, static_cast<uint64_t>(r.gates) * hidden);
+      k.shared("state", wgsl::f32, kept_numbers(r));
+      k.shared("sums", quads ? wgsl::vec4f : wgsl::f32, quads ? sums / 4 : sums);
       k.text("T", "f32").text("store_h", k.stored(*out, "h")).text("store_c", k.stored(*out, "c"));
     }
     const auto steps = static_cast<double>(r.batch * (end - begin));
