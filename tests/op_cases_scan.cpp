@@ -76,7 +76,7 @@ void add_delta_rules(std::vector<OpCase>& cases) {
   add("delta_rule", "quads", {2, 7, 3, 8, 5}, true, false);
   add("delta_rule", "scalars", {1, 5, 2, 3, 4}, false, false);
   add("delta_rule", "parts", {1, 70, 2, 6, 7}, true, false);
-  add("delta_rule", "lanes", {1, 3, 1, 132, 3}, true, false);  // two lanes for a row
+  add("delta_rule", "lanes", {1, 3, 1, 68, 3}, true, false);  // two lanes for a row
   add("delta_rule", "step", {2, 1, 2, 4, 4}, true, false);
   add("delta_states", "quads", {2, 6, 2, 4, 5}, true, false);
   add("delta_states", "reverse", {1, 40, 2, 5, 3}, true, true);

@@ -1,4 +1,4 @@
-// Recurrent networks, unrolled over their steps.
+// Recurrent networks: by one kernel over all steps where they are plain, else unrolled over their steps.
 
 #include <algorithm>
 
@@ -87,6 +87,10 @@ struct Recurrent {
     };
   }
 
+  static std::vector<std::string> defaults_of(bool lstm) {
+    return lstm ? std::vector<std::string>{"sigmoid", "tanh", "tanh"} : std::vector<std::string>{"sigmoid", "tanh"};
+  }
+
   bool has(size_t i) const { return i < in.size() && in[i]; }
   // Row d of a value with one row for each direction.
   static Value row(Value x, int64_t d) {
@@ -119,12 +123,52 @@ struct Recurrent {
 
   using Step = std::function<RecurrentState(int64_t t, const RecurrentState&)>;
 
-  // `direction(d)` gives the step of direction d. y [S,D,B,H], and the last states [D,B,H].
-  Vals run(bool has_cell, const std::function<Step(int64_t d)>& direction) {
+  // Whether a direction is what the op of gyrus computes.
+  bool is_plain(int64_t d, const std::vector<std::string>& defaults) const {
+    if (lengths_matter || clip > 0 || has(7) || in[0].dtype() != DType::F32 || steps * batch * hidden == 0)
+      return false;
+    for (size_t k = 0; k < defaults.size(); ++k)
+      if (names[static_cast<size_t>(d) * defaults.size() + k].name != defaults[k]) return false;
+    return true;
+  }
+  // Gates of an operand in the order of gyrus, of so many rows on.
+  Value ordered(size_t operand, int64_t d, int64_t first, const std::vector<int64_t>& order) const {
+    Values parts;
+    for (const int64_t q : order) parts.push_back(rows(operand, d, first + q, 1));
+    return gyrus::concat(parts, 0);
+  }
+  // All h of a direction, [S,B,H], and its last state.
+  Unrolled at_once(int64_t d, const std::vector<int64_t>& order, bool lstm) const {
+    const Value x = batch_first ? in[0] : transpose(in[0], {1, 0, 2});
+    Value weight = transpose(ordered(2, d, 0, order), {1, 0}), bias = has(3) ? ordered(3, d, 0, order) : Value{};
+    if (has(3) && lstm) bias = bias + ordered(3, d, gates, order);
+    if (has(3) && !lstm) weight = gyrus::concat({weight, reshape(ordered(3, d, gates, order), {1, gates * hidden})}, 0);
+    const Value first = lstm ? gyrus::concat({start(5, d), start(6, d)}, 1) : start(5, d);
+    const bool backwards = reverse || d == 1;
+    const Value all = recurrent_steps(linear(x, ordered(1, d, 0, order), bias), weight, first, backwards, lstm);
+    const int64_t last = backwards ? 0 : steps - 1;
+    const auto part = [&](int64_t q) { return slice_axis(all, 2, q * hidden, (q + 1) * hidden); };
+    const auto at_end = [&](Value y) { return reshape(slice_axis(y, 1, last, last + 1), {batch, hidden}); };
+    Unrolled made;
+    made.h = {transpose(part(0), {1, 0, 2})};
+    made.last = {at_end(part(0)), lstm ? at_end(part(1)) : Value{}};
+    return made;
+  }
+
+  // `direction(d)` gives the step of direction d; `order` is that of the op's gates in the file's, where there is such
+  // an op. y [S,D,B,H], and the last states [D,B,H].
+  Vals run(bool has_cell, const std::function<Step(int64_t d)>& direction, const std::vector<int64_t>& order = {}) {
     return built_all(c.all(), [&](const Values& given) {
       in = given;
       Values sides, last_h, last_c;
       for (int64_t d = 0; d < directions; ++d) {
+        if (!order.empty() && is_plain(d, defaults_of(has_cell))) {
+          const Unrolled made = at_once(d, order, has_cell);
+          sides.push_back(made.h[0]);
+          last_h.push_back(made.last.h);
+          last_c.push_back(made.last.c);
+          continue;
+        }
         const RecurrentState first{start(5, d), has_cell ? start(6, d) : Value{}};
         std::function<Value(int64_t)> on;
         if (lengths_matter) on = [this](int64_t t) { return running(t); };
@@ -155,39 +199,45 @@ Vals rnn(Ctx& c) {
 Vals gru(Ctx& c) {
   Recurrent r(c, 3, {"Sigmoid", "Tanh"});
   const bool reset_first = c.integer("linear_before_reset", 0) == 0;
-  return r.run(false, [&, reset_first](int64_t d) {
-    // Where the state is reset before the candidate's weights see it, they cannot be multiplied with the others.
-    const int64_t together = reset_first ? 2 : 3;
-    const Value x = r.inputs(d), w = r.rows(2, d, 0, together), bias = r.bias(d, 3, together);
-    const Value last = r.rows(2, d, 2, 1), last_bias = r.bias(d, 5, 1);
-    const GruWays ways{r.activation(d, 0), r.activation(d, 1)};
-    return [&r, reset_first, x, w, bias, last, last_bias, ways](int64_t t, const RecurrentState& state) {
-      const Value in = r.at(x, t), own = linear(state.h, w, bias);
-      const auto candidate = [&](Value reset) {
-        return r.gate(in, 2) + (reset_first ? linear(reset * state.h, last, last_bias) : reset * r.gate(own, 2));
-      };
-      return gru_step({r.gate(in, 1) + r.gate(own, 1), r.gate(in, 0) + r.gate(own, 0), candidate}, state, ways);
-    };
-  });
+  return r.run(
+      false,
+      [&, reset_first](int64_t d) {
+        // Where the state is reset before the candidate's weights see it, they cannot be multiplied with the others.
+        const int64_t together = reset_first ? 2 : 3;
+        const Value x = r.inputs(d), w = r.rows(2, d, 0, together), bias = r.bias(d, 3, together);
+        const Value last = r.rows(2, d, 2, 1), last_bias = r.bias(d, 5, 1);
+        const GruWays ways{r.activation(d, 0), r.activation(d, 1)};
+        return [&r, reset_first, x, w, bias, last, last_bias, ways](int64_t t, const RecurrentState& state) {
+          const Value in = r.at(x, t), own = linear(state.h, w, bias);
+          const auto candidate = [&](Value reset) {
+            return r.gate(in, 2) + (reset_first ? linear(reset * state.h, last, last_bias) : reset * r.gate(own, 2));
+          };
+          return gru_step({r.gate(in, 1) + r.gate(own, 1), r.gate(in, 0) + r.gate(own, 0), candidate}, state, ways);
+        };
+      },
+      reset_first ? std::vector<int64_t>{} : std::vector<int64_t>{1, 0, 2});
 }
 
 // Gates in the order input, output, forget, cell.
 Vals lstm(Ctx& c) {
   Recurrent r(c, 4, {"Sigmoid", "Tanh", "Tanh"});
-  return r.run(true, [&](int64_t d) {
-    const Value x = r.inputs(d), w = Recurrent::row(r.in[2], d), bias = r.bias(d, 4, 4);
-    LstmWays ways{r.activation(d, 0), r.activation(d, 1), r.activation(d, 2, /*clips=*/false)};
-    if (r.has(7)) {
-      ways.input_peephole = r.rows(7, d, 0, 1);
-      ways.output_peephole = r.rows(7, d, 1, 1);
-      ways.forget_peephole = r.rows(7, d, 2, 1);
-    }
-    ways.coupled = c.integer("input_forget", 0) != 0;
-    return [&r, x, w, bias, ways](int64_t t, const RecurrentState& state) {
-      const Value sums = r.at(x, t) + linear(state.h, w, bias);
-      return lstm_step({r.gate(sums, 0), r.gate(sums, 2), r.gate(sums, 3), r.gate(sums, 1)}, state, ways);
-    };
-  });
+  return r.run(
+      true,
+      [&](int64_t d) {
+        const Value x = r.inputs(d), w = Recurrent::row(r.in[2], d), bias = r.bias(d, 4, 4);
+        LstmWays ways{r.activation(d, 0), r.activation(d, 1), r.activation(d, 2, /*clips=*/false)};
+        if (r.has(7)) {
+          ways.input_peephole = r.rows(7, d, 0, 1);
+          ways.output_peephole = r.rows(7, d, 1, 1);
+          ways.forget_peephole = r.rows(7, d, 2, 1);
+        }
+        ways.coupled = c.integer("input_forget", 0) != 0;
+        return [&r, x, w, bias, ways](int64_t t, const RecurrentState& state) {
+          const Value sums = r.at(x, t) + linear(state.h, w, bias);
+          return lstm_step({r.gate(sums, 0), r.gate(sums, 2), r.gate(sums, 3), r.gate(sums, 1)}, state, ways);
+        };
+      },
+      c.integer("input_forget", 0) != 0 ? std::vector<int64_t>{} : std::vector<int64_t>{0, 2, 3, 1});
 }
 
 }  // namespace

@@ -22,7 +22,17 @@
         carry[(block * P.values + row) * P.keys + j + P.carry_shift] = m[j];
       }
       var sum = sums[sums_at + (P.keys + row) * P.keys + j];
-      for (var i = 0u; i < P.keys; i++) {
+      // Four loads at a time are on their way.
+      var i = 0u;
+      for (; i + 3u < P.keys; i += 4u) {
+        let at = sums_at + i * P.keys + j;
+        let s0 = sums[at];
+        let s1 = sums[at + P.keys];
+        let s2 = sums[at + 2u * P.keys];
+        let s3 = sums[at + 3u * P.keys];
+        sum += m[i] * s0 + m[i + 1u] * s1 + m[i + 2u] * s2 + m[i + 3u] * s3;
+      }
+      for (; i < P.keys; i++) {
         sum += m[i] * sums[sums_at + i * P.keys + j];
       }
       next[j] = sum;

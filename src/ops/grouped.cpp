@@ -42,7 +42,9 @@ std::vector<ValueId> decompose_group(Graph& graph, const Node& node) {
   const int64_t groups = node.attrs.integer("groups"), rows = expert.shape()[0];
   const Value below = less(reshape(expert, {1, rows}), reshape(counted(graph, groups + 1), {groups + 1, 1}));
   const Value begins = cast(reduce_sum(cast(below, DType::F32), {{1}}), DType::I32);
-  return {concat({begins, top_k(expert, rows, 0, false).positions}, 0).id()};
+  const Value ranks = apply("ranks", {expert}, {{"axis", int64_t{0}}, {"largest", int64_t{0}}});
+  const Value order = apply("place", {counted(graph, rows), ranks}, {{"axis", int64_t{0}}, {"k", rows}});
+  return {concat({begins, order}, 0).id()};
 }
 
 void check_groups(const Node& node, const std::vector<TensorType>& inputs, int64_t experts) {

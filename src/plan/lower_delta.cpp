@@ -13,7 +13,7 @@ namespace {
 // Lanes that keep a large device busy; parts cost three times the work, so they are made only where lanes are few.
 constexpr uint64_t kThreads = 65536;
 constexpr uint64_t kLeastSteps = 32;
-constexpr uint64_t kMostQuads = 32;        // of a row in the registers of one lane
+constexpr uint64_t kMostQuads = 16;        // of a row in the registers of one lane
 constexpr uint64_t kMostStagedBytes = 8192;  // of vectors in workgroup memory
 
 struct Delta {
