@@ -334,6 +334,35 @@ TEST(Routing, RefusesAnExpertThatIsNotThere) {
   }
 }
 
+// Two products of each row with the matrices of its experts are what all experts give all rows, weighted with zeros.
+TEST(Routing, MixtureEqualsAllExpertsTogether) {
+  const int64_t m = 13, k = 6, f = 8, experts = 5, chosen = 2;
+  Graph graph;
+  const Value x = graph.input("x", DType::F32, {m, k}), router = graph.input("router", DType::F32, {experts, k}),
+              up = graph.input("up", DType::F32, {experts, k, f}), down = graph.input("down", DType::F32, {experts, f, k});
+  const Gate gate = top_k_gate(linear(x, router), {.top_k = chosen});
+  const Value rows = reshape(expand(reshape(x, {m, 1, k}), {m, chosen, k}), {chosen * m, k});
+  const Value groups = group_rows(reshape(gate.experts, {chosen * m}), experts);
+  const Value y = grouped_matmul(silu(grouped_matmul(rows, up, groups)), down, groups);
+  graph.output("y", reduce_sum(reshape(y, {m, chosen, k}) * reshape(gate.weights, {m, chosen, 1}), {{1}}));
+  const Value share = reduce_sum(one_hot(gate.experts, experts) * reshape(gate.weights, {m, chosen, 1}), {{1}});
+  Value all;
+  for (int64_t e = 0; e < experts; ++e) {
+    const auto of = [&](Value w) { return reshape(slice_of(w, 0, e, e + 1), {w.shape()[1], w.shape()[2]}); };
+    const Value part = matmul(silu(matmul(x, of(up))), of(down)) * slice_of(share, 1, e, e + 1);
+    all = all ? all + part : part;
+  }
+  graph.output("all", all);
+  const Tensors inputs{{"x", uniform({m, k}, -1, 1, 1)},
+                       {"router", uniform({experts, k}, -2, 2, 2)},
+                       {"up", uniform({experts, k, f}, -1, 1, 3)},
+                       {"down", uniform({experts, f, k}, -1, 1, 4)}};
+  const auto wanted = reference::run(graph, inputs);
+  const Tensors found = run(graph, inputs, true);
+  EXPECT_LE(distance(found.at("y"), wanted.at("all")), kBound);
+  EXPECT_LE(distance(found.at("all"), wanted.at("y")), kBound);
+}
+
 // A layer of a recurrent network takes a dispatch for many steps.
 TEST(Recurrent, TakesNoDispatchForEachStep) {
   const int64_t steps = std::getenv("GYRUS_TEST_FULL") ? 600 : 100, hidden = steps == 600 ? 256 : 24;
