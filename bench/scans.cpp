@@ -1,9 +1,9 @@
 // Scans along time on the adapter at hand: selective scan, delta rule, linear recurrence, LSTM and a product by expert.
 // Scans run in parts and with one lane for each line.
 //   scans [--quick] [--only NAME]
+#include "gyrus/scans.h"
 #include "common.h"
 #include "gyrus/routing.h"
-#include "gyrus/scans.h"
 #include "nn/recurrent.h"
 #include "passes/passes.h"
 
@@ -62,14 +62,14 @@ std::vector<Case> cases(bool quick) {
                                             numbers(g, {hidden, 4 * hidden}, -0.1, 0.1),
                                             numbers(g, {8, 2 * hidden}, -1, 1), false, true);
                    }});
-  all.push_back({cat("grouped_matmul 8192 x 1024 x 1024, 64 experts"), [=](Graph& g) {
-                   const int64_t rows = quick ? 256 : 8192, experts = quick ? 4 : 64, width = quick ? 64 : 1024;
-                   Tensor chosen(DType::I32, {rows});
-                   for (int64_t m = 0; m < rows; ++m) chosen.as<int32_t>()[m] = static_cast<int32_t>(m * 7919 % experts);
-                   const Value groups = group_rows(g.parameter("experts", std::move(chosen)), experts);
-                   return grouped_matmul(numbers(g, {rows, width}, -1, 1),
-                                         numbers(g, {experts, width, width}, -1, 1), groups);
-                 }});
+  all.push_back(
+      {cat("grouped_matmul 8192 x 1024 x 1024, 64 experts"), [=](Graph& g) {
+         const int64_t rows = quick ? 256 : 8192, experts = quick ? 4 : 64, width = quick ? 64 : 1024;
+         Tensor chosen(DType::I32, {rows});
+         for (int64_t m = 0; m < rows; ++m) chosen.as<int32_t>()[m] = static_cast<int32_t>(m * 7919 % experts);
+         const Value groups = group_rows(g.parameter("experts", std::move(chosen)), experts);
+         return grouped_matmul(numbers(g, {rows, width}, -1, 1), numbers(g, {experts, width, width}, -1, 1), groups);
+       }});
   return all;
 }
 

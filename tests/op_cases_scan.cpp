@@ -31,8 +31,9 @@ void add_linear_scans(std::vector<OpCase>& cases) {
   add("long", {2100}, 0, true, false);  // its parts are cut into parts
   OpCase sums{"cumsum_long", "cumsum", {}, Fill::Whole, -3, 3};
   sums.exact = true;
-  cases.push_back(make_case(
-      sums, [](CaseBuilder& b) { b.output(b.add("cumsum", {b.input({2, 2500})}, {{"axis", int64_t{1}}})); }));
+  cases.push_back(make_case(sums, [](CaseBuilder& b) {
+    b.output(b.add("cumsum", {b.input({2, 2500})}, {{"axis", int64_t{1}}}));
+  }));
   OpCase large{"large_linear_scan", "linear_scan", {}, Fill::Uniform, -1, 1};
   large.large = true;
   cases.push_back(make_case(large, [](CaseBuilder& b) {
@@ -50,7 +51,7 @@ void add_selective_scans(std::vector<OpCase>& cases) {
       const ValueId dt = b.add("abs", {b.input(x)}), rates = b.add("neg", {b.add("abs", {b.input({x[2], states})})});
       std::vector<ValueId> inputs = {b.input(x), dt, rates, b.input(row), b.input(row)};
       if (start) inputs.push_back(b.input({x[0], x[2], states}));
-      with(b, "selective_scan", inputs);
+      with(b, "selective_scan", inputs, x[1] == 70 ? Attrs{{"segment", int64_t{32}}} : Attrs{});
     }));
   };
   add("quads", {2, 9, 5}, 16, true);
@@ -70,7 +71,10 @@ void add_delta_rules(std::vector<OpCase>& cases) {
       std::vector<ValueId> inputs = {b.input({s.batch, s.steps, s.heads, 5 * s.keys}),
                                      b.input({s.batch, s.steps, s.heads, s.values})};
       if (start) inputs.push_back(b.input({s.batch, s.heads, s.values, s.keys}));
-      with(b, op, inputs, op == "delta_states" ? Attrs{{"reverse", int64_t{reverse}}} : Attrs{});
+      with(b, op, inputs,
+           op == "delta_states" ? Attrs{{"reverse", int64_t{reverse}}}
+           : s.steps == 70      ? Attrs{{"segment", int64_t{32}}}
+                                : Attrs{});
     }));
   };
   add("delta_rule", "quads", {2, 7, 3, 8, 5}, true, false);
@@ -91,8 +95,7 @@ void add_recurrent(std::vector<OpCase>& cases) {
       const bool back = op.find("back") != std::string::npos;
       const ValueId first = b.input({batch, steps, !back ? gates : kept == n ? 5 * n : 6 * n});
       // Weights that do not let states grow.
-      const ValueId weight =
-          b.add("affine", {b.input({bias ? n + 1 : n, gates})}, {{"scale", 0.4}, {"shift", 0.0}});
+      const ValueId weight = b.add("affine", {b.input({bias ? n + 1 : n, gates})}, {{"scale", 0.4}, {"shift", 0.0}});
       const ValueId second = b.input(back ? Shape{batch, steps, kept} : Shape{batch, kept});
       with(b, op, back ? std::vector<ValueId>{first, second, weight} : std::vector<ValueId>{first, weight, second},
            {{"reverse", reverse}});

@@ -6,8 +6,8 @@
 #include "gyrus/ops.h"
 
 // What goes along an axis and carries something: running results, recurrences of state space models and of linear
-// attention. On a device the axis is cut into parts that run at the same time; the results are those of one run from the
-// first to the last. docs/library.md tells more.
+// attention. On a device the axis is cut into parts that run at the same time; the results are those of one run from
+// the first to the last. docs/library.md tells more.
 
 namespace gyrus {
 
@@ -16,8 +16,8 @@ inline Value cummax(Value x, int64_t axis, bool exclusive = false, bool reverse 
   return apply("cummax", {x}, {{"axis", axis}, {"exclusive", int64_t{exclusive}}, {"reverse", int64_t{reverse}}});
 }
 
-// h[t] = a[t] h[t-1] + b[t] along an axis, all h (reverse: h[t] = a[t] h[t+1] + b[t]); f32. `start`, with an extent of 1
-// there, is what h was before; zeros where absent.
+// h[t] = a[t] h[t-1] + b[t] along an axis, all h (reverse: h[t] = a[t] h[t+1] + b[t]); f32. `start`, with an extent of
+// 1 there, is what h was before; zeros where absent.
 Value linear_scan(Value a, Value b, int64_t axis, Value start = {}, bool reverse = false);
 
 // Running results of tuples of values that `combine` joins, an associative function of two stretches, the earlier one
@@ -45,7 +45,8 @@ struct SelectiveScanOptions {
   bool softplus = false;  // of dt, behind that
   Value start{};          // h before the first step; zeros where absent
 };
-CarriedResult selective_scan(Value x, Value dt, Value rates, Value b, Value c, const SelectiveScanOptions& options = {});
+CarriedResult selective_scan(Value x, Value dt, Value rates, Value b, Value c,
+                             const SelectiveScanOptions& options = {});
 
 // The gated delta rule: q, k [B,S,H,K], v [B,S,H,V], g (the logarithm of the decay) and beta [B,S,H], state [B,H,K,V].
 // Each step S = exp(g) S;  S += k ⊗ beta (v - Sᵀ k);  y = Sᵀ q scale.

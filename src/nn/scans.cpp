@@ -59,18 +59,15 @@ Tuple running(const Tuple& x, size_t axis, const Combine& combine) {
   const auto first_of = [&](Value v) { return slice_axis(v, axis, 0, 1); };
   if (extent == 2) {
     Tuple made;
-    for (size_t i = 0; i < x.size(); ++i)
-      made.push_back(concat({first_of(x[i]), odd[i]}, static_cast<int64_t>(axis)));
+    for (size_t i = 0; i < x.size(); ++i) made.push_back(concat({first_of(x[i]), odd[i]}, static_cast<int64_t>(axis)));
     return made;
   }
   const int64_t between = (extent - 1) / 2;
-  const Tuple even =
-      combine(each(odd, [&](Value v) { return slice_axis(v, axis, 0, between); }),
-              each(x, [&](Value v) { return slice_axis(v, axis, 2, extent, 2); }));
+  const Tuple even = combine(each(odd, [&](Value v) { return slice_axis(v, axis, 0, between); }),
+                             each(x, [&](Value v) { return slice_axis(v, axis, 2, extent, 2); }));
   Tuple made;
   for (size_t i = 0; i < x.size(); ++i)
-    made.push_back(
-        interleaved(concat({first_of(x[i]), even[i]}, static_cast<int64_t>(axis)), odd[i], axis));
+    made.push_back(interleaved(concat({first_of(x[i]), even[i]}, static_cast<int64_t>(axis)), odd[i], axis));
   return made;
 }
 

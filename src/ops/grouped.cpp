@@ -101,8 +101,8 @@ void reference_matmul(const Node& node, const std::vector<const RefTensor*>& inp
 Value of_expert(Value sorted, Value groups, int64_t e) {
   const int64_t rows = sorted.shape()[0];
   const Value place = counted(groups.graph(), rows);
-  const Value own = logical_and(greater_equal(place, slice(groups, {e}, {e + 1})),
-                                less(place, slice(groups, {e + 1}, {e + 2})));
+  const Value own =
+      logical_and(greater_equal(place, slice(groups, {e}, {e + 1})), less(place, slice(groups, {e + 1}, {e + 2})));
   return where(reshape(own, {rows, 1}), sorted, scalar(sorted, 0));
 }
 

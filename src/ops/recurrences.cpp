@@ -9,7 +9,7 @@
 namespace gyrus {
 namespace {
 
-// Gradients keep states of as many steps of time as have so many elements.
+// Gradients make states again for as many steps of time together as have so many elements, or as `segment` says.
 constexpr int64_t kKeptElements = int64_t{1} << 24;
 // What no kernel takes is cut in time until it is as short, so that its states need not all be kept.
 constexpr int64_t kShort = 64;
@@ -62,8 +62,10 @@ std::vector<ValueId> halves(Graph& graph, const Node& node, const std::vector<si
   return {concat(ys, 1).id(), carried.id()};
 }
 
-std::vector<std::pair<int64_t, int64_t>> segments(int64_t steps, int64_t state_elements) {
-  const int64_t length = std::clamp<int64_t>(kKeptElements / std::max<int64_t>(1, state_elements), 1, steps);
+std::vector<std::pair<int64_t, int64_t>> segments(const Node& node, int64_t steps, int64_t state_elements) {
+  const int64_t asked = node.attrs.integer("segment", 0);
+  const int64_t length =
+      std::clamp<int64_t>(asked > 0 ? asked : kKeptElements / std::max<int64_t>(1, state_elements), 1, steps);
   std::vector<std::pair<int64_t, int64_t>> parts;
   for (int64_t at = 0; at < steps; at += length) parts.emplace_back(at, std::min(steps, at + length));
   return parts;
@@ -78,7 +80,7 @@ struct SelectiveShape {
 SelectiveShape selective_shape(const Shape& x, const Shape& rates) { return {x[0], x[1], x[2], rates[1]}; }
 
 std::vector<TensorType> infer_selective(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 5, 6, {});
+  check_node(node, inputs, 5, 6, {"segment"});
   expect_rank(node, "x", inputs[0], 3);
   expect_rank(node, "A", inputs[2], 2);
   const SelectiveShape s = selective_shape(inputs[0].shape, inputs[2].shape);
@@ -90,8 +92,7 @@ std::vector<TensorType> infer_selective(const Node& node, const std::vector<Tens
   if (element_count(inputs[0].shape) == 0 || s.states == 0)
     fail(ErrorCode::Unsupported, node.op, "x is ", to_string(inputs[0].shape), " with ", s.states,
          " states: nothing to go along");
-  return {{DType::F32, inputs[0].shape, Layout::Plain},
-          {DType::F32, {s.batch, s.channels, s.states}, Layout::Plain}};
+  return {{DType::F32, inputs[0].shape, Layout::Plain}, {DType::F32, {s.batch, s.channels, s.states}, Layout::Plain}};
 }
 
 void reference_selective(const Node&, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
@@ -138,8 +139,8 @@ std::vector<ValueId> decompose_selective(Graph& graph, const Node& node) {
   const Labelled labelled(graph, node);
   const Value x = operand(graph, node, 0), c = operand(graph, node, 4);
   if (x.shape()[1] > kShort) return halves(graph, node, {0, 1, 3, 4}, 5);
-  const Stretch made = stretch_of(x, operand(graph, node, 1), operand(graph, node, 2), operand(graph, node, 3),
-                                  operand(graph, node, 5));
+  const Stretch made =
+      stretch_of(x, operand(graph, node, 1), operand(graph, node, 2), operand(graph, node, 3), operand(graph, node, 5));
   const auto& [batch, steps, channels, n] = made.s;
   const Value y = reduce_sum(made.states * reshape(c, {batch, steps, 1, n}), {{3}});
   return {y.id(), reshape(in_time(made.states, steps - 1, steps), {batch, channels, n}).id()};
@@ -177,7 +178,7 @@ SelectiveBack stretch_back(const std::vector<Value>& in, Value start, Value dy, 
 std::vector<Value> gradient_selective(const Backward& back) {
   const SelectiveShape s = selective_shape(back.inputs[0].shape(), back.inputs[2].shape());
   Graph& graph = back.inputs[0].graph();
-  const auto parts = segments(s.steps, s.batch * s.channels * s.states);
+  const auto parts = segments(back.node, s.steps, s.batch * s.channels * s.states);
   const auto cut = [&](size_t part) {
     std::vector<Value> in;
     for (size_t i = 0; i < 5; ++i)
@@ -197,8 +198,7 @@ std::vector<Value> gradient_selective(const Backward& back) {
   std::vector<std::vector<Value>> pieces(5);
   Value rates;
   for (size_t p = parts.size(); p-- > 0;) {
-    const SelectiveBack made =
-        stretch_back(cut(p), starts[p], in_time(dy, parts[p].first, parts[p].second), behind);
+    const SelectiveBack made = stretch_back(cut(p), starts[p], in_time(dy, parts[p].first, parts[p].second), behind);
     behind = made.before;
     rates = rates ? rates + made.rates : made.rates;
     const std::vector<Value> found = {made.x, made.dt, {}, made.b, made.c};
@@ -236,7 +236,7 @@ DeltaShape check_delta(const Node& node, const std::vector<TensorType>& inputs) 
 }
 
 std::vector<TensorType> infer_delta(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 2, 3, {});
+  check_node(node, inputs, 2, 3, {"segment"});
   const DeltaShape s = check_delta(node, inputs);
   return {{DType::F32, inputs[1].shape, Layout::Plain},
           {DType::F32, {s.batch, s.heads, s.values, s.keys}, Layout::Plain}};
@@ -272,8 +272,7 @@ void run_delta(const std::vector<const RefTensor*>& inputs, bool reverse, double
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t h = 0; h < s.heads; ++h) {
       std::vector<double> m(static_cast<size_t>(state), 0);
-      if (has_input(inputs, 2))
-        std::copy_n(inputs[2]->data.begin() + (b * s.heads + h) * state, state, m.begin());
+      if (has_input(inputs, 2)) std::copy_n(inputs[2]->data.begin() + (b * s.heads + h) * state, state, m.begin());
       for (int64_t i = 0; i < s.steps; ++i) {
         const int64_t t = reverse ? s.steps - 1 - i : i, at = (b * s.steps + t) * s.heads + h;
         delta_step(m.data(), inputs[0]->data.data() + at * 5 * s.keys, inputs[1]->data.data() + at * s.values,
@@ -386,7 +385,7 @@ DeltaBack delta_back(Value rows, Value v, Value start, Value dy, Value behind) {
 std::vector<Value> gradient_delta(const Backward& back) {
   const Value rows = back.inputs[0], v = back.inputs[1];
   const DeltaShape s = delta_shape(rows.shape(), v.shape());
-  const auto parts = segments(s.steps, s.batch * s.heads * s.values * s.keys);
+  const auto parts = segments(back.node, s.steps, s.batch * s.heads * s.values * s.keys);
   std::vector<Value> starts = {back.inputs.size() > 2 ? back.inputs[2] : Value{}};
   const auto cut = [&](Value x, size_t p) { return in_time(x, parts[p].first, parts[p].second); };
   for (size_t p = 0; p + 1 < parts.size(); ++p)

@@ -2,7 +2,8 @@
 #include "graph/op.h"
 
 // Recurrences along axis 1 whose state is carried in and out: those of state space models and of linear attention.
-// All operands are f32.
+// All operands are f32. Gradients make states again for `segment` steps at a time; 0: for as many as have 2^24
+// elements.
 
 namespace gyrus {
 

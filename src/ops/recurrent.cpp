@@ -22,8 +22,8 @@ std::vector<Shape> shapes_of(const std::vector<const RefTensor*>& tensors) {
 
 void expect(const Node& node, const char* what, const TensorType& type, const Shape& shape) {
   if (type.dtype != DType::F32 || type.shape != shape)
-    fail(ErrorCode::InvalidGraph, node.op, what, " is ", to_string(type.dtype), to_string(type.shape),
-         ", expected f32", to_string(shape));
+    fail(ErrorCode::InvalidGraph, node.op, what, " is ", to_string(type.dtype), to_string(type.shape), ", expected f32",
+         to_string(shape));
 }
 
 std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
@@ -220,10 +220,9 @@ WayBack back_lstm(const Operands& o, Value before, Value out, Value gradient, Va
   const Value sums = o.first + matmul(part(before, 0, n), o.weight);
   const Value i = sigmoid(part(sums, 0, n)), f = sigmoid(part(sums, 1, n)), g = tanh(part(sums, 2, n)),
               s = sigmoid(part(sums, 3, n)), cell = tanh(part(out, 1, n));
-  const Value slopes =
-      concat({g * i * (1.0 - i), part(before, 1, n) * f * (1.0 - f), i * (1.0 - g * g), cell * s * (1.0 - s),
-              s * (1.0 - cell * cell), f},
-             2);
+  const Value slopes = concat({g * i * (1.0 - i), part(before, 1, n) * f * (1.0 - f), i * (1.0 - g * g),
+                               cell * s * (1.0 - s), s * (1.0 - cell * cell), f},
+                              2);
   const Value back = apply("lstm_back", {slopes, gradient, weight}, {{"reverse", int64_t{o.r.reverse}}});
   const Value of_sums = slice_of(back, 2, 0, 4 * n);
   return {of_sums, of_sums, part(back, 4, n)};
@@ -236,9 +235,8 @@ WayBack back_gru(const Operands& o, Value before, Value gradient, Value weight) 
   const Value fresh_own = part(own, 2, n);
   const Value r = sigmoid(part(o.first, 0, n) + part(own, 0, n)), z = sigmoid(part(o.first, 1, n) + part(own, 1, n)),
               fresh = tanh(part(o.first, 2, n) + r * fresh_own);
-  const Value slopes = concat({fresh_own * r * (1.0 - r), (before - fresh) * z * (1.0 - z),
-                               (1.0 - z) * (1.0 - fresh * fresh), r, z},
-                              2);
+  const Value slopes =
+      concat({fresh_own * r * (1.0 - r), (before - fresh) * z * (1.0 - z), (1.0 - z) * (1.0 - fresh * fresh), r, z}, 2);
   const Value back = apply("gru_back", {slopes, gradient, weight}, {{"reverse", int64_t{o.r.reverse}}});
   return {slice_of(back, 2, 0, 3 * n), concat({slice_of(back, 2, 0, 2 * n), part(back, 3, n)}, 2), part(back, 4, n)};
 }

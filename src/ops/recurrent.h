@@ -6,7 +6,8 @@
 
 namespace gyrus {
 
-// gates [B,S,4H] in the order i, f, g, o, weight [H,4H], start [B,2H] (h, then c) -> [B,S,2H], h and c behind each step:
+// gates [B,S,4H] in the order i, f, g, o, weight [H,4H], start [B,2H] (h, then c) -> [B,S,2H], h and c behind each
+// step:
 //   i, f, o = sigmoid, g = tanh of gates + h weight;  c = f c + i g;  h = o tanh(c).
 extern const OpDef kLstmSteps;
 // gates [B,S,3H] in the order r, z, n, weight [H,3H] or [H+1,3H] with a row that is added, start [B,H] -> h [B,S,H]:

@@ -46,11 +46,12 @@ const std::vector<const OpDef*>& all_ops() {
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,   &kInTraining, &kCummax, &kLinearScan, &kLstmSteps, &kGruSteps,
+        &kStrided,   &kConvTranspose,   &kInTraining,  &kCummax,      &kLinearScan, &kLstmSteps,    &kGruSteps,
     };
     if constexpr (kLanguage)
       all.insert(all.end(), {&kBlockMatmul, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention,
-                             &kChooseToken, &kMarkTokens, &kSelectiveScan, &kDeltaRule, &kDeltaStates, &kGroupRows, &kGroupedMatmul, &kGroupedWeights});
+                             &kChooseToken, &kMarkTokens, &kSelectiveScan, &kDeltaRule, &kDeltaStates, &kGroupRows,
+                             &kGroupedMatmul, &kGroupedWeights});
     if constexpr (kTraining) all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample, &kLstmBack, &kGruBack});
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

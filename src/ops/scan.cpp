@@ -38,8 +38,9 @@ std::vector<TensorType> infer_running(const Node& node, const std::vector<Tensor
   axis_of(node, inputs[0].shape);
   flag(node, "reverse");
   if (flag(node, "exclusive") && scan_kind(node) == ScanKind::Largest && inputs[0].dtype != DType::F32)
-    fail(ErrorCode::Unsupported, node.op, "without the element itself it starts from the lowest number of f32; input is ",
-         to_string(inputs[0].dtype), ": cast it first");
+    fail(ErrorCode::Unsupported, node.op,
+         "without the element itself it starts from the lowest number of f32; input is ", to_string(inputs[0].dtype),
+         ": cast it first");
   return {{inputs[0].dtype, inputs[0].shape, Layout::Plain}};
 }
 
@@ -170,9 +171,10 @@ std::vector<Value> gradient_cummax(const Backward& back) {
   const size_t axis = axis_of(back.node, x.shape());
   if (element_count(x.shape()) == 0) return {g};
   const Value before =
-      exclusive ? back.outputs[0]
-                : apply("cummax", {x},
-                        {{"axis", static_cast<int64_t>(axis)}, {"exclusive", int64_t{1}}, {"reverse", int64_t{reverse}}});
+      exclusive
+          ? back.outputs[0]
+          : apply("cummax", {x},
+                  {{"axis", static_cast<int64_t>(axis)}, {"exclusive", int64_t{1}}, {"reverse", int64_t{reverse}}});
   if (exclusive) g = shifted(g, axis, 1, !reverse, 0);
   const Value larger = cast(greater(x, before), DType::F32);
   const Value stays = 1.0 - shifted(larger, axis, 1, !reverse, 1);

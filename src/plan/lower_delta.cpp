@@ -13,7 +13,7 @@ namespace {
 // Lanes that keep a large device busy; parts cost three times the work, so they are made only where lanes are few.
 constexpr uint64_t kThreads = 65536;
 constexpr uint64_t kLeastSteps = 32;
-constexpr uint64_t kMostQuads = 16;        // of a row in the registers of one lane
+constexpr uint64_t kMostQuads = 16;          // of a row in the registers of one lane
 constexpr uint64_t kMostStagedBytes = 8192;  // of vectors in workgroup memory
 
 struct Delta {
@@ -78,7 +78,9 @@ class DeltaEmitter {
 
   Kernel kernel(uint64_t rows, const StoragePtr& carry) {
     Kernel k(lowering_, "delta_rule", label_of(node_));
-    k.workgroup(64).read("rows", view(*lowering_.storage(node_.inputs[0]))).read("v", *lowering_.storage(node_.inputs[1]));
+    k.workgroup(64)
+        .read("rows", view(*lowering_.storage(node_.inputs[0])))
+        .read("v", *lowering_.storage(node_.inputs[1]));
     if (carry) k.read("carry", view(*carry));
     const uint64_t in_group = k.workgroup() / d_.lanes;
     k.param("blocks", (rows + in_group - 1) / in_group).param("parts", d_.parts).param("length", d_.length);
@@ -86,7 +88,8 @@ class DeltaEmitter {
     k.param("rows_total", rows).param("keys", d_.keys).param("values", d_.values);
     const uint64_t together = steps_together(d_, lowering_.limits());
     k.constant("rows", static_cast<int64_t>(in_group)).constant("lanes", static_cast<int64_t>(d_.lanes));
-    k.constant("quads", static_cast<int64_t>(d_.padded / d_.lanes)).constant("padded4", static_cast<int64_t>(d_.padded));
+    k.constant("quads", static_cast<int64_t>(d_.padded / d_.lanes))
+        .constant("padded4", static_cast<int64_t>(d_.padded));
     k.constant("together", static_cast<int64_t>(together)).flag("carried", carry != nullptr);
     k.flag("wide", wide_).flag("reverse", reverse_).flag("shared_rows", d_.lanes > 1).text("store", "");
     k.shared("vectors", wgsl::vec4f, together * 5 * d_.padded);
@@ -130,9 +133,8 @@ class DeltaEmitter {
     c.shared("m", wgsl::f32, d_.keys).shared("next", wgsl::f32, d_.keys);
     c.flag("start", start_ != nullptr).flag("last", last != nullptr);
     const auto matrices = static_cast<double>(d_.heads_total() * d_.parts * d_.keys);
-    c.dispatch(d_.heads_total() * d_.values,
-               {2 * matrices * static_cast<double>(d_.keys * d_.values),
-                4 * matrices * static_cast<double>(d_.keys + 2 * d_.values)});
+    c.dispatch(d_.heads_total() * d_.values, {2 * matrices * static_cast<double>(d_.keys * d_.values),
+                                              4 * matrices * static_cast<double>(d_.keys + 2 * d_.values)});
     return carry;
   }
 
@@ -152,7 +154,8 @@ bool suits_delta(const Graph& graph, const Node& node, const Target& target, con
   const auto fits = [&](uint64_t elements) { return 4 * elements + 512 <= most; };
   const uint64_t rows = d.heads_total() * d.steps, matrix = d.heads_total() * d.values * d.keys;
   const uint64_t sums = d.heads_total() * d.parts * (d.keys + d.values) * d.keys;
-  return steps_together(d, limits) > 0 && d.lanes <= kMostQuads && 8 * d.keys + 32 <= limits.max_compute_workgroup_storage_size &&
+  return steps_together(d, limits) > 0 && d.lanes <= kMostQuads &&
+         8 * d.keys + 32 <= limits.max_compute_workgroup_storage_size &&
          4u + (options.check_finite ? 1u : 0u) <= limits.max_storage_buffers_per_shader_stage &&
          fits(rows * 5 * d.keys) && fits(rows * d.values) && fits(sums) &&
          fits(node.outputs.size() == 1 ? rows * d.values * d.keys : matrix);

@@ -98,13 +98,16 @@ void lower_grouped_weights(Lowering& lowering, const Node& node) {
   const Tiles tiles = tiles_for(lowering.limits(), extent_of(x, 0), experts);
   const StoragePtr out = lowering.make_storage(node.outputs[0], node);
   Kernel k = tiled(lowering, node, "grouped_weights", tiles);
-  k.read("x", *lowering.storage(node.inputs[0])).read("y", *lowering.storage(node.inputs[1])).checks_stored().write("output", *out);
+  k.read("x", *lowering.storage(node.inputs[0]))
+      .read("y", *lowering.storage(node.inputs[1]))
+      .checks_stored()
+      .write("output", *out);
   const uint64_t row_tiles = pieces(depth, tiles.tile()), column_tiles = pieces(width, tiles.tile());
   k.param("column_tiles", column_tiles).param("row_tiles", row_tiles).param("experts", experts);
   k.param("depth", depth).param("width", width).text("store", k.stored(*out, "number"));
   const auto sums = static_cast<double>(extent_of(x, 0));
-  k.dispatch(experts * row_tiles * column_tiles, {2 * sums * static_cast<double>(depth * width),
-                                                  4 * static_cast<double>(experts * depth * width)});
+  k.dispatch(experts * row_tiles * column_tiles,
+             {2 * sums * static_cast<double>(depth * width), 4 * static_cast<double>(experts * depth * width)});
 }
 
 }  // namespace gyrus

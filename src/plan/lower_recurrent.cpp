@@ -20,7 +20,9 @@ RecurrentAttrs attrs_of(const Graph& graph, const Node& node) {
 }
 
 // Numbers in workgroup memory: what is kept from step to step, and those that a part of the sums takes.
-uint64_t kept_numbers(const RecurrentAttrs& r) { return static_cast<uint64_t>((r.back ? 5 : r.lstm ? 2 : 1) * r.hidden); }
+uint64_t kept_numbers(const RecurrentAttrs& r) {
+  return static_cast<uint64_t>((r.back ? 5 : r.lstm ? 2 : 1) * r.hidden);
+}
 uint64_t part_numbers(const RecurrentAttrs& r) { return static_cast<uint64_t>((r.back ? 1 : r.gates) * r.hidden); }
 
 bool in_quads(const RecurrentAttrs& r) { return r.hidden % 4 == 0; }

@@ -47,7 +47,9 @@ const char* title_of(ScanKind kind) {
 }
 
 const char* combine_text(ScanKind kind) {
-  return kind == ScanKind::Sum ? "value + element" : kind == ScanKind::Product ? "value * element" : "max(value, element)";
+  return kind == ScanKind::Sum       ? "value + element"
+         : kind == ScanKind::Product ? "value * element"
+                                     : "max(value, element)";
 }
 
 uint64_t start_bits(ScanKind kind, DType dtype) {
@@ -140,7 +142,8 @@ Selective selective_of(const Graph& graph, const Node& node) {
   const Shape x = graph.type(node.inputs[0]).shape;
   const auto states = static_cast<uint64_t>(graph.type(node.inputs[2]).shape[1]);
   const bool wide = states % 4 == 0;
-  return {static_cast<uint64_t>(x[0]), static_cast<uint64_t>(x[1]), static_cast<uint64_t>(x[2]), states,
+  return {static_cast<uint64_t>(x[0]), static_cast<uint64_t>(x[1]),
+          static_cast<uint64_t>(x[2]), states,
           wide ? states / 4 : states,  wide};
 }
 

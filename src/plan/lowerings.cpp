@@ -77,9 +77,14 @@ const LoweringEntry kLowerings[] = {
 
 // Of ops that only language models have.
 [[maybe_unused]] const LoweringEntry kLanguageLowerings[] = {
-    {&kBlockMatmul, lower_block_matmul}, {&kBlockRows, lower_block_rows},   {&kGated, lower_gated},
-    {&kRopeTurns, lower_rope_turns},     {&kCacheRows, lower_cache_rows},   {&kCachedAttention, lower_cached_attention},
-    {&kChooseToken, lower_choose_token}, {&kMarkTokens, lower_mark_tokens},
+    {&kBlockMatmul, lower_block_matmul},
+    {&kBlockRows, lower_block_rows},
+    {&kGated, lower_gated},
+    {&kRopeTurns, lower_rope_turns},
+    {&kCacheRows, lower_cache_rows},
+    {&kCachedAttention, lower_cached_attention},
+    {&kChooseToken, lower_choose_token},
+    {&kMarkTokens, lower_mark_tokens},
     {&kSelectiveScan, lower_selective_scan, nullptr, suits_selective_scan},
     {&kDeltaRule, lower_delta_rule, nullptr, suits_delta},
     {&kDeltaStates, lower_delta_states, nullptr, suits_delta},

@@ -70,9 +70,9 @@ const std::vector<Recurrence>& recurrences() {
        }},
       {"selective_scan",
        [](int64_t steps, int64_t n) {
-         return Tensors{{"x", uniform({1, steps, 3}, -1, 1, 1)},   {"dt", uniform({1, steps, 3}, -4, 0, 2)},
-                        {"rates", uniform({3, n}, -4, -0.5, 3)},   {"b", uniform({1, steps, n}, -1, 1, 4)},
-                        {"c", uniform({1, steps, n}, -1, 1, 5)},   {"z", uniform({1, steps, 3}, -2, 2, 6)},
+         return Tensors{{"x", uniform({1, steps, 3}, -1, 1, 1)}, {"dt", uniform({1, steps, 3}, -4, 0, 2)},
+                        {"rates", uniform({3, n}, -4, -0.5, 3)}, {"b", uniform({1, steps, n}, -1, 1, 4)},
+                        {"c", uniform({1, steps, n}, -1, 1, 5)}, {"z", uniform({1, steps, 3}, -2, 2, 6)},
                         {"start", uniform({1, 3, n}, -1, 1, 7)}};
        },
        [](const std::map<std::string, Value>& x) {
@@ -98,9 +98,12 @@ const std::vector<Recurrence>& recurrences() {
        [](int64_t steps, int64_t n) {
          const Shape row{1, steps, 1, n};
          const double most = 0.5 / std::sqrt(static_cast<double>(n));  // of vectors whose product is below 1/4
-         return Tensors{{"r", uniform(row, -1, 1, 1)},        {"w", uniform(row, 0.6, 0.95, 2)},
-                        {"k", uniform(row, -1, 1, 3)},        {"v", uniform({1, steps, 1, 5}, -1, 1, 4)},
-                        {"a", uniform(row, -most, most, 5)},  {"b", uniform(row, -most, most, 6)},
+         return Tensors{{"r", uniform(row, -1, 1, 1)},
+                        {"w", uniform(row, 0.6, 0.95, 2)},
+                        {"k", uniform(row, -1, 1, 3)},
+                        {"v", uniform({1, steps, 1, 5}, -1, 1, 4)},
+                        {"a", uniform(row, -most, most, 5)},
+                        {"b", uniform(row, -most, most, 6)},
                         {"start", uniform({1, 1, 5, n}, -1, 1, 7)}};
        },
        [](const std::map<std::string, Value>& x) {
@@ -154,8 +157,8 @@ void check_recurrence(const Recurrence& r, int64_t steps, int64_t states) {
   const Tensors more = run(graph_of(r, rest), rest, true);
   EXPECT_LE(distance(more.at("last"), wanted.at("last")), kBound) << "carried";
   const Tensor whole = reference::to_tensor(wanted.at("y"), DType::F32);
-  for (const auto& [part, tensor] : {std::pair{stretch(whole, 0, middle), made.at("y")},
-                                     std::pair{stretch(whole, middle, steps), more.at("y")}})
+  for (const auto& [part, tensor] :
+       {std::pair{stretch(whole, 0, middle), made.at("y")}, std::pair{stretch(whole, middle, steps), more.at("y")}})
     EXPECT_LE(distance(tensor, reference::from_tensor(part)), kBound) << "carried";
 }
 
@@ -165,7 +168,8 @@ TEST(Scans, PartsAndCarriedStatesAreOneLongRun) {
                                            ? std::vector<int64_t>{1, 2, 3, 31, 32, 33, 64, 100, 511, 1000, 2048, 4096}
                                            : std::vector<int64_t>{1, 33, 200};
   for (const Recurrence& r : recurrences())
-    for (const int64_t states : everything ? std::vector<int64_t>{16, 24, 64, 100, 128, 256} : std::vector<int64_t>{16, 72})
+    for (const int64_t states :
+         everything ? std::vector<int64_t>{16, 24, 64, 100, 128, 256} : std::vector<int64_t>{16, 72})
       for (const int64_t steps : lengths) check_recurrence(r, steps, states);
 }
 
@@ -339,7 +343,8 @@ TEST(Routing, MixtureEqualsAllExpertsTogether) {
   const int64_t m = 13, k = 6, f = 8, experts = 5, chosen = 2;
   Graph graph;
   const Value x = graph.input("x", DType::F32, {m, k}), router = graph.input("router", DType::F32, {experts, k}),
-              up = graph.input("up", DType::F32, {experts, k, f}), down = graph.input("down", DType::F32, {experts, f, k});
+              up = graph.input("up", DType::F32, {experts, k, f}),
+              down = graph.input("down", DType::F32, {experts, f, k});
   const Gate gate = top_k_gate(linear(x, router), {.top_k = chosen});
   const Value rows = reshape(expand(reshape(x, {m, 1, k}), {m, chosen, k}), {chosen * m, k});
   const Value groups = group_rows(reshape(gate.experts, {chosen * m}), experts);

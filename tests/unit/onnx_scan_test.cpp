@@ -53,10 +53,10 @@ bool has(const onnx::Imported& model, const std::string& op) {
 }
 
 TEST(OnnxScan, KnownBodiesBecomeOneOp) {
-  for (const ScanCase& c : {ScanCase{"cumsum", "Add", 0, 0, 0, 0}, ScanCase{"cumsum", "Add", 1, 1, 0, 0},
-                            ScanCase{"cumprod", "Mul", 0, 0, 1, 1}, ScanCase{"cummax", "Max", 1, 0, 1, 0},
-                            ScanCase{"linear_scan", "Linear", 0, 1, 0, 1},
-                            ScanCase{"linear_scan", "Linear", 1, 0, -1, 0}}) {
+  for (const ScanCase& c :
+       {ScanCase{"cumsum", "Add", 0, 0, 0, 0}, ScanCase{"cumsum", "Add", 1, 1, 0, 0},
+        ScanCase{"cumprod", "Mul", 0, 0, 1, 1}, ScanCase{"cummax", "Max", 1, 0, 1, 0},
+        ScanCase{"linear_scan", "Linear", 0, 1, 0, 1}, ScanCase{"linear_scan", "Linear", 1, 0, -1, 0}}) {
     SCOPED_TRACE(c.op);
     const onnx::Imported known = imported(scan_model(c, false)), steps = imported(scan_model(c, true));
     EXPECT_TRUE(has(known, c.op));
@@ -65,14 +65,16 @@ TEST(OnnxScan, KnownBodiesBecomeOneOp) {
     for (const Port& port : known.graph.inputs()) {
       Tensor tensor(DType::F32, known.graph.type(port.value).shape);
       for (int64_t i = 0; i < tensor.size(); ++i)
-        set(tensor, i, static_cast<double>((i * 37 + static_cast<int64_t>(port.name.size()) * 11 + port.name[0]) % 17) / 8 - 1);
+        set(tensor, i,
+            static_cast<double>((i * 37 + static_cast<int64_t>(port.name.size()) * 11 + port.name[0]) % 17) / 8 - 1);
       inputs[port.name] = tensor;
     }
     const auto found = reference::run(known.graph, inputs), wanted = reference::run(steps.graph, inputs);
     ASSERT_EQ(found.size(), 3u);
     for (const auto& [name, tensor] : wanted) {
       EXPECT_EQ(found.at(name).shape, tensor.shape) << name;
-      for (size_t i = 0; i < tensor.data.size(); ++i) EXPECT_NEAR(found.at(name).data[i], tensor.data[i], 1e-12) << name;
+      for (size_t i = 0; i < tensor.data.size(); ++i)
+        EXPECT_NEAR(found.at(name).data[i], tensor.data[i], 1e-12) << name;
     }
   }
 }
