@@ -48,6 +48,10 @@ Prepared prepare_reduction(const Graph& graph, const Node& node, const KernelOpt
 Prepared prepare_argmax(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_gather(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_attention(const Graph& graph, const Node& node, const KernelOptions&);
+Prepared prepare_scan(const Graph& graph, const Node& node, const KernelOptions& options);
+Prepared prepare_selective_scan(const Graph& graph, const Node& node, const KernelOptions&);
+Prepared prepare_delta_rule(const Graph& graph, const Node& node, const KernelOptions&);
+Prepared prepare_recurrent(const Graph& graph, const Node& node, const KernelOptions&);
 
 // Elements of a whole tensor that one call of a loop takes: enough to be worth a thread, few enough for the cache.
 inline constexpr int64_t kGrain = 1 << 14;

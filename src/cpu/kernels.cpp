@@ -11,8 +11,11 @@
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/pad.h"
+#include "ops/recurrences.h"
+#include "ops/recurrent.h"
 #include "ops/reduce.h"
 #include "ops/rows.h"
+#include "ops/scan.h"
 #include "ops/slice.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
@@ -22,13 +25,33 @@ namespace {
 
 const std::unordered_map<const OpDef*, Prepare>& table() {
   static const std::unordered_map<const OpDef*, Prepare> kernels = {
-      {&kConv, prepare_convolution},     {&kConvArgmax, prepare_conv_argmax}, {&kNormStats, prepare_norm_stats},
-      {&kNormApply, prepare_norm_apply}, {&kMatmul, prepare_product},         {&kTranspose, prepare_movement},
-      {&kSlice, prepare_movement},       {&kStrided, prepare_movement},       {&kConcat, prepare_movement},
-      {&kPad, prepare_movement},         {&kExpand, prepare_movement},        {&kRows, prepare_rows},
-      {&kReduceSum, prepare_reduction},  {&kReduceMean, prepare_reduction},   {&kReduceMax, prepare_reduction},
-      {&kReduceMin, prepare_reduction},  {&kArgmax, prepare_argmax},          {&kGather, prepare_gather},
+      {&kSelectiveScan, prepare_selective_scan},
+      {&kDeltaRule, prepare_delta_rule},
+      {&kConv, prepare_convolution},
+      {&kConvArgmax, prepare_conv_argmax},
+      {&kNormStats, prepare_norm_stats},
+      {&kNormApply, prepare_norm_apply},
+      {&kMatmul, prepare_product},
+      {&kTranspose, prepare_movement},
+      {&kSlice, prepare_movement},
+      {&kStrided, prepare_movement},
+      {&kConcat, prepare_movement},
+      {&kPad, prepare_movement},
+      {&kExpand, prepare_movement},
+      {&kRows, prepare_rows},
+      {&kReduceSum, prepare_reduction},
+      {&kReduceMean, prepare_reduction},
+      {&kReduceMax, prepare_reduction},
+      {&kReduceMin, prepare_reduction},
+      {&kArgmax, prepare_argmax},
+      {&kGather, prepare_gather},
       {&kAttention, prepare_attention},
+      {&kCumsum, prepare_scan},
+      {&kCumprod, prepare_scan},
+      {&kCummax, prepare_scan},
+      {&kLinearScan, prepare_scan},
+      {&kLstmSteps, prepare_recurrent},
+      {&kGruSteps, prepare_recurrent},
   };
   return kernels;
 }
