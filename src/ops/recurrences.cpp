@@ -26,6 +26,11 @@ void expect_rank(const Node& node, const char* what, const TensorType& type, siz
          ", expected f32 of ", rank, " axes");
 }
 
+void check_segment(const Node& node) {
+  if (const int64_t steps = node.attrs.integer("segment", 0); steps < 0)
+    fail(ErrorCode::InvalidGraph, node.op, "segment is ", steps, ", expected steps of time, or 0 to leave it open");
+}
+
 Value operand(Graph& graph, const Node& node, size_t i) {
   return has_input(node, i, node.inputs.size()) ? Value(graph, node.inputs[i]) : Value{};
 }
@@ -81,6 +86,7 @@ SelectiveShape selective_shape(const Shape& x, const Shape& rates) { return {x[0
 
 std::vector<TensorType> infer_selective(const Node& node, const std::vector<TensorType>& inputs) {
   check_node(node, inputs, 5, 6, {"segment"});
+  check_segment(node);
   expect_rank(node, "x", inputs[0], 3);
   expect_rank(node, "A", inputs[2], 2);
   const SelectiveShape s = selective_shape(inputs[0].shape, inputs[2].shape);
@@ -237,6 +243,7 @@ DeltaShape check_delta(const Node& node, const std::vector<TensorType>& inputs) 
 
 std::vector<TensorType> infer_delta(const Node& node, const std::vector<TensorType>& inputs) {
   check_node(node, inputs, 2, 3, {"segment"});
+  check_segment(node);
   const DeltaShape s = check_delta(node, inputs);
   return {{DType::F32, inputs[1].shape, Layout::Plain},
           {DType::F32, {s.batch, s.heads, s.values, s.keys}, Layout::Plain}};

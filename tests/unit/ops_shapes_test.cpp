@@ -211,5 +211,28 @@ TEST(RepackShape, SetsTheLayout) {
   EXPECT_THAT(refusal("repack", {f32({1, 2, 3})}, {{"to", "nchw"}}), HasSubstr("expected 'packed' or 'plain'"));
 }
 
+TEST(ScanShape, RefusesWithReason) {
+  const TensorType rows = f32({2, 7, 3, 20}), v = f32({2, 7, 3, 5});
+  EXPECT_EQ(infer_all(make_node("delta_rule"), {rows, v})[1], f32({2, 3, 5, 4}));
+  EXPECT_EQ(infer("delta_states", {rows, v, f32({2, 3, 5, 4})}), f32({2, 7, 3, 5, 4}));
+  EXPECT_THAT(refusal("delta_rule", {f32({2, 7, 3, 21}), v}), HasSubstr("expected 5 vectors of equal length"));
+  EXPECT_THAT(refusal("delta_rule", {rows, v}, {{"segment", int64_t{-1}}}), HasSubstr("segment is -1"));
+  EXPECT_THAT(refusal("linear_scan", {f32({3, 4}), f32({3, 5})}, {{"axis", int64_t{0}}}),
+              HasSubstr("a is [3,4] and b [3,5]"));
+  EXPECT_THAT(refusal("linear_scan", {f32({3, 4}), f32({3, 4}), f32({3, 4})}, {{"axis", int64_t{0}}}),
+              HasSubstr("start is [3,4], expected [1,4]"));
+  EXPECT_THAT(refusal("cummax", {typed(DType::I32, {3})}, {{"axis", int64_t{0}}, {"exclusive", int64_t{1}}}),
+              HasSubstr("lowest number of f32"));
+  const TensorType x = f32({1, 7, 3}), rates = f32({3, 5}), row = f32({1, 7, 5});
+  EXPECT_EQ(infer_all(make_node("selective_scan"), {x, x, rates, row, row})[1], f32({1, 3, 5}));
+  EXPECT_THAT(refusal("selective_scan", {x, x, rates, x, row}), HasSubstr("B is f32[1,7,3], expected f32[1,7,5]"));
+  EXPECT_THAT(refusal("lstm_steps", {f32({2, 5, 8}), f32({3, 8}), f32({2, 4})}),
+              HasSubstr("weight is f32[3,8], expected f32[2,8]"));
+  EXPECT_EQ(infer("gru_steps", {f32({2, 5, 6}), f32({3, 6}), f32({2, 2})}), f32({2, 5, 2}));
+  EXPECT_EQ(infer("group_rows", {typed(DType::I32, {9})}, {{"groups", int64_t{4}}}), typed(DType::I32, {14}));
+  EXPECT_THAT(refusal("grouped_matmul", {f32({9, 5}), f32({4, 5, 3}), typed(DType::I32, {9})}),
+              HasSubstr("groups are i32[9], expected i32[14]"));
+}
+
 }  // namespace
 }  // namespace gyrus::test
