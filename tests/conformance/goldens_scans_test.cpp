@@ -164,12 +164,10 @@ void check_recurrence(const Recurrence& r, int64_t steps, int64_t states) {
 
 TEST(Scans, PartsAndCarriedStatesAreOneLongRun) {
   const bool everything = std::getenv("GYRUS_TEST_FULL") != nullptr;
-  const std::vector<int64_t> lengths = everything
-                                           ? std::vector<int64_t>{1, 2, 31, 32, 33, 100, 1000, 4096}
-                                           : std::vector<int64_t>{1, 33, 200};
+  const std::vector<int64_t> lengths =
+      everything ? std::vector<int64_t>{1, 2, 31, 32, 33, 100, 1000, 4096} : std::vector<int64_t>{1, 33, 200};
   for (const Recurrence& r : recurrences())
-    for (const int64_t states :
-         everything ? std::vector<int64_t>{16, 24, 100, 256} : std::vector<int64_t>{16, 72})
+    for (const int64_t states : everything ? std::vector<int64_t>{16, 24, 100, 256} : std::vector<int64_t>{16, 72})
       for (const int64_t steps : lengths) check_recurrence(r, steps, states);
 }
 
