@@ -1,6 +1,7 @@
 #include "ops/order.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ops/building.h"
@@ -85,13 +86,21 @@ std::vector<ValueId> decompose_cumprod(Graph& graph, const Node& node) {
   return decompose_running(graph, node, "mul", 1);
 }
 
+}  // namespace
+
+bool comes_before(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
+
+namespace {
+
 // The positions of a line in their order.
 std::vector<int64_t> order_of(const RefTensor& x, int64_t first, int64_t stride, int64_t extent, bool largest) {
   std::vector<int64_t> order(static_cast<size_t>(extent));
   std::iota(order.begin(), order.end(), 0);
   const auto value = [&](int64_t k) { return x.data[static_cast<size_t>(first + k * stride)]; };
   std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return largest ? value(a) > value(b) : value(a) < value(b); });
+                   [&](int64_t a, int64_t b) {
+                     return largest ? comes_before(value(b), value(a)) : comes_before(value(a), value(b));
+                   });
   return order;
 }
 
@@ -104,16 +113,10 @@ int64_t k_of(const Node& node, const Shape& shape, size_t axis) {
   return k;
 }
 
-// Every element is compared with every other of its line.
-constexpr int64_t kLongestLine = 1 << 17;
-
 std::vector<TensorType> infer_top_k(const Node& node, const std::vector<TensorType>& inputs) {
   check_node(node, inputs, 1, 1, {"axis", "k", "largest"});
   const size_t axis = axis_of(node, inputs[0].shape);
   Shape shape = inputs[0].shape;
-  if (shape[axis] > kLongestLine)
-    fail(ErrorCode::Unsupported, node.op, "a line of ", shape[axis], " elements; at most ", kLongestLine,
-         " are put in order");
   shape[axis] = k_of(node, shape, axis);
   return {{inputs[0].dtype, shape, Layout::Plain}, {DType::I32, shape, Layout::Plain}};
 }
@@ -133,6 +136,28 @@ void reference_top_k(const Node& node, const std::vector<const RefTensor*>& inpu
   });
 }
 
+// Up to here every element of a line is compared with every other; longer lines are sorted.
+constexpr int64_t kRankedLine = 1024;
+
+// The first k of the sorted line along the axis, which is brought to the end.
+std::vector<Value> first_sorted(Value x, size_t axis, int64_t k, bool largest) {
+  std::vector<int64_t> perm(x.shape().size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[axis], perm.back());
+  const bool moved = axis + 1 != perm.size();
+  Node node;
+  node.op = "sort";
+  node.inputs = {(moved ? transpose(x, perm) : x).id()};
+  node.attrs = {{"descending", int64_t{largest}}};
+  node.label = x.graph().label();
+  std::vector<Value> results;
+  for (const ValueId id : x.graph().add_node(node)) {
+    const Value cut = slice_of({x.graph(), id}, perm.size() - 1, 0, k);
+    results.push_back(moved ? transpose(cut, perm) : cut);
+  }
+  return results;
+}
+
 std::vector<ValueId> decompose_top_k(Graph& graph, const Node& node) {
   const TensorType type = graph.type(node.inputs[0]);
   const size_t axis = axis_of(node, type.shape);
@@ -145,6 +170,11 @@ std::vector<ValueId> decompose_top_k(Graph& graph, const Node& node) {
   };
   const bool wide = type.dtype == DType::F32 || type.dtype == DType::I32 || type.dtype == DType::U32;
   const ValueId x = cast(node.inputs[0], wide ? type.dtype : is_float(type.dtype) ? DType::F32 : DType::I32);
+  if (type.shape[axis] > kRankedLine) {
+    const Labelled labelled(graph, node);
+    const std::vector<Value> sorted = first_sorted({graph, x}, axis, result[axis], largest_of(node));
+    return {cast(sorted[0].id(), type.dtype), sorted[1].id()};
+  }
   const Attrs along{{"axis", static_cast<int64_t>(axis)}, {"k", result[axis]}};
   const ValueId ranks = graph.add(
       "ranks", {x}, {{"axis", static_cast<int64_t>(axis)}, {"largest", int64_t{largest_of(node)}}}, node.label);

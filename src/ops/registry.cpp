@@ -27,6 +27,7 @@
 #include "ops/rows.h"
 #include "ops/sample.h"
 #include "ops/slice.h"
+#include "ops/sort.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
 #include "ops/update_slice.h"
@@ -42,7 +43,7 @@ const std::vector<const OpDef*>& all_ops() {
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,   &kInTraining,
+        &kStrided,   &kConvTranspose,   &kInTraining,  &kSort,        &kSearchSorted, &kSegmentSum,  &kAtMost,
     };
     if constexpr (kLanguage)
       all.insert(all.end(), {&kBlockMatmul, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention,

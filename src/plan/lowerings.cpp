@@ -27,6 +27,7 @@
 #include "ops/rows.h"
 #include "ops/sample.h"
 #include "ops/slice.h"
+#include "ops/sort.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
 #include "ops/update_slice.h"
@@ -59,6 +60,10 @@ const LoweringEntry kLowerings[] = {
     {&kRanks, lower_ranks},
     {&kRows, lower_rows, nullptr, suits_rows},
     {&kPlace, lower_place},
+    {&kSort, lower_sort, nullptr, suits_sort},
+    {&kSearchSorted, lower_search_sorted},
+    {&kSegmentSum, lower_segment_sum},
+    {&kAtMost, lower_at_most},
     {&kConv, lower_conv, order_conv},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},

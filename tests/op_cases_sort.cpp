@@ -1,0 +1,87 @@
+// Sorted lines and what stands on them: searching, segments, neighbours.
+#include "op_cases_build.h"
+
+namespace gyrus::test {
+namespace {
+
+OpCase exact(const std::string& name, const std::string& op, double lo, double hi) {
+  OpCase c{name, op, {}, Fill::Whole, lo, hi};
+  c.exact = true;
+  return c;
+}
+
+void outputs_of(CaseBuilder& b, const std::string& op, const std::vector<ValueId>& inputs, const Attrs& attrs) {
+  Node node;
+  node.op = op;
+  node.inputs = inputs;
+  node.attrs = attrs;
+  for (ValueId id : b.add_node(node)) b.output(id);
+}
+
+// Numbers that never fall and end at `last`, with some twice.
+Tensor rising(int64_t count, int64_t last) {
+  Tensor ends(DType::I32, {count});
+  for (int64_t i = 0; i < count; ++i) set(ends, i, static_cast<double>((i + 1) / 2 * 2 * last / (count + count % 2)));
+  if (count) set(ends, count - 1, static_cast<double>(last));
+  return ends;
+}
+
+void add_sorts(std::vector<OpCase>& cases) {
+  const auto sort = [&](OpCase c, const Shape& shape, DType dtype, Attrs attrs) {
+    cases.push_back(make_case(std::move(c), [=](CaseBuilder& b) {
+      outputs_of(b, "sort", {b.input(shape, dtype)}, attrs);
+    }));
+  };
+  sort(exact("sort_ties", "sort", -9, 9), {3, 700}, DType::F32, {});
+  sort(exact("sort_descending", "sort", -9000, 9000), {2, 5000}, DType::I32, {{"descending", int64_t{1}}});
+  sort(exact("sort_short", "sort", -9, 9), {4, 33}, DType::F32, {{"descending", int64_t{1}}});
+  sort(exact("sort_bits", "sort", 0, 70000), {6000}, DType::U32, {{"bits", int64_t{11}}});
+  sort(exact("sort_short_bits", "sort", 0, 70000), {2, 40}, DType::U32, {{"bits", int64_t{5}}});
+  sort({"sort_fractions", "sort", {}, Fill::Extreme, -1, 1e6}, {2, 3, 2100}, DType::F32, {});
+  OpCase large = exact("large_sort", "sort", -1000000, 1000000);
+  large.large = true;
+  sort(large, {2, 300007}, DType::F32, {});
+  for (const int64_t axis : {0, 1})
+    cases.push_back(make_case(exact(axis ? "top_k_sorted" : "top_k_sorted_first", "top_k", -99, 99), [=](CaseBuilder& b) {
+      outputs_of(b, "top_k", {b.input(axis ? Shape{3, 1500} : Shape{1500, 3})},
+                 {{"axis", axis}, {"k", int64_t{7}}, {"largest", axis}});
+    }));
+}
+
+void add_on_sorted(std::vector<OpCase>& cases) {
+  const auto search = [&](const std::string& name, int64_t count, const Shape& queries, int64_t right) {
+    OpCase c = exact(name, "search_sorted", -3, 103);
+    c.large = name.compare(0, 5, "large") == 0;
+    cases.push_back(make_case(c, [=](CaseBuilder& b) {
+      const ValueId list = b.graph.add_constant("list", rising(count, 100));
+      b.output(b.add("search_sorted", {list, b.input(queries, DType::I32)}, {{"right", right}}));
+    }));
+  };
+  search("search_sorted_left", 37, {5, 7}, 0);
+  search("search_sorted_right", 37, {70}, 1);
+  search("large_search_sorted", 600001, {900}, 1);
+  const auto segments = [&](const std::string& name, int64_t rows, int64_t columns, int64_t count, int64_t listed) {
+    OpCase c = exact(name, "segment_sum", -9, 9);
+    c.large = name.compare(0, 5, "large") == 0;
+    cases.push_back(make_case(c, [=](CaseBuilder& b) {
+      Tensor order(DType::I32, {listed});
+      for (int64_t i = 0; i < listed; ++i) set(order, i, static_cast<double>(i * 7 % rows));
+      const ValueId x = b.input({rows, columns}), ends = b.graph.add_constant("ends", rising(count, listed * 3 / 4));
+      b.output(b.add("segment_sum", {x, ends, b.graph.add_constant("rows", order)}));
+    }));
+  };
+  segments("segment_sum_some", 30, 5, 9, 40);
+  segments("large_segment_sum", 20000, 31, 11, 6000);
+  cases.push_back(make_case(exact("at_most_all", "at_most", 0, 50), [](CaseBuilder& b) {
+    b.output(b.add("at_most", {b.input({3, 40}, DType::I32)}, {{"most", int64_t{50}}}));
+  }));
+}
+
+}  // namespace
+
+void add_sort_cases(std::vector<OpCase>& cases) {
+  add_sorts(cases);
+  add_on_sorted(cases);
+}
+
+}  // namespace gyrus::test
