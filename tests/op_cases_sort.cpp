@@ -77,11 +77,37 @@ void add_on_sorted(std::vector<OpCase>& cases) {
   }));
 }
 
+void add_neighbours(std::vector<OpCase>& cases) {
+  const auto nearest = [&](OpCase c, int64_t n, int64_t m, int64_t d, int64_t k, const std::string& metric) {
+    cases.push_back(make_case(std::move(c), [=](CaseBuilder& b) {
+      const ValueId points = b.input({n, d});
+      const Attrs attrs{{"k", k}, {"metric", metric}, {"skip_self", int64_t{m == 0}}};
+      outputs_of(b, "nearest", {m == 0 ? points : b.input({m, d}), points}, attrs);
+    }));
+  };
+  nearest(exact("nearest_self", "nearest", -4, 4), 70, 0, 3, 5, "euclid");
+  nearest(exact("nearest_all", "nearest", -4, 4), 7, 0, 2, 6, "euclid");
+  nearest(exact("nearest_queries", "nearest", -4, 4), 30, 11, 4, 30, "euclid");
+  nearest(exact("nearest_dot", "nearest", -2, 2), 30, 0, 5, 4, "dot");
+  OpCase large = exact("large_nearest", "nearest", -100, 100);
+  large.large = true;
+  nearest(large, 2200, 9, 251, 2, "euclid");
+  large.name = "large_nearest_queries";
+  nearest(large, 12, 2200, 251, 2, "euclid");
+  cases.push_back(make_case({"fuzzy_weights_rising", "fuzzy_weights", {}, Fill::Uniform, 0.2, 0.4}, [](CaseBuilder& b) {
+    Node node;
+    node.op = "fuzzy_weights";
+    node.inputs = {b.add("cumsum", {b.input({70, 6})}, {{"axis", int64_t{1}}})};
+    for (ValueId id : b.add_node(node)) b.output(id);
+  }));
+}
+
 }  // namespace
 
 void add_sort_cases(std::vector<OpCase>& cases) {
   add_sorts(cases);
   add_on_sorted(cases);
+  add_neighbours(cases);
 }
 
 }  // namespace gyrus::test

@@ -10,6 +10,7 @@
 #include "gyrus/losses.h"
 #include "gyrus/memory.h"
 #include "gyrus/models.h"
+#include "gyrus/neighbours.h"
 #include "gyrus/nn.h"
 #include "gyrus/ops.h"
 #include "gyrus/program.h"

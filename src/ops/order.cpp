@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "gyrus/neighbours.h"
 #include "ops/building.h"
 #include "ops/common.h"
 
@@ -139,25 +140,6 @@ void reference_top_k(const Node& node, const std::vector<const RefTensor*>& inpu
 // Up to here every element of a line is compared with every other; longer lines are sorted.
 constexpr int64_t kRankedLine = 1024;
 
-// The first k of the sorted line along the axis, which is brought to the end.
-std::vector<Value> first_sorted(Value x, size_t axis, int64_t k, bool largest) {
-  std::vector<int64_t> perm(x.shape().size());
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[axis], perm.back());
-  const bool moved = axis + 1 != perm.size();
-  Node node;
-  node.op = "sort";
-  node.inputs = {(moved ? transpose(x, perm) : x).id()};
-  node.attrs = {{"descending", int64_t{largest}}};
-  node.label = x.graph().label();
-  std::vector<Value> results;
-  for (const ValueId id : x.graph().add_node(node)) {
-    const Value cut = slice_of({x.graph(), id}, perm.size() - 1, 0, k);
-    results.push_back(moved ? transpose(cut, perm) : cut);
-  }
-  return results;
-}
-
 std::vector<ValueId> decompose_top_k(Graph& graph, const Node& node) {
   const TensorType type = graph.type(node.inputs[0]);
   const size_t axis = axis_of(node, type.shape);
@@ -172,8 +154,9 @@ std::vector<ValueId> decompose_top_k(Graph& graph, const Node& node) {
   const ValueId x = cast(node.inputs[0], wide ? type.dtype : is_float(type.dtype) ? DType::F32 : DType::I32);
   if (type.shape[axis] > kRankedLine) {
     const Labelled labelled(graph, node);
-    const std::vector<Value> sorted = first_sorted({graph, x}, axis, result[axis], largest_of(node));
-    return {cast(sorted[0].id(), type.dtype), sorted[1].id()};
+    const Sorted sorted = sort({graph, x}, static_cast<int64_t>(axis), largest_of(node));
+    return {cast(slice_of(sorted.values, axis, 0, result[axis]).id(), type.dtype),
+            slice_of(sorted.positions, axis, 0, result[axis]).id()};
   }
   const Attrs along{{"axis", static_cast<int64_t>(axis)}, {"k", result[axis]}};
   const ValueId ranks = graph.add(

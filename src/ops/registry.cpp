@@ -18,6 +18,7 @@
 #include "ops/in_training.h"
 #include "ops/indexing.h"
 #include "ops/matmul.h"
+#include "ops/neighbours.h"
 #include "ops/norm.h"
 #include "ops/order.h"
 #include "ops/pad.h"
@@ -44,6 +45,7 @@ const std::vector<const OpDef*>& all_ops() {
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
         &kStrided,   &kConvTranspose,   &kInTraining,  &kSort,        &kSearchSorted, &kSegmentSum,  &kAtMost,
+        &kNearest,   &kFuzzyWeights,
     };
     if constexpr (kLanguage)
       all.insert(all.end(), {&kBlockMatmul, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention,

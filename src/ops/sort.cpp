@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "gyrus/neighbours.h"
 #include "ops/building.h"
 #include "ops/common.h"
 #include "ops/order.h"
@@ -121,7 +122,7 @@ std::vector<Value> gradient_segments(const Backward& back) {
   Graph& graph = g.graph();
   const int64_t n = ends.shape()[0], m = x.shape()[0], r = rows.shape()[0];
   if (n == 0 || m == 0 || r == 0) return {zeros(x, x.shape()), {}, {}};
-  const Value at = apply("search_sorted", {ends, counted(graph, r)}, {{"right", int64_t{1}}});
+  const Value at = search_sorted(ends, counted(graph, r), true);
   const Value inside = reshape(less(at, scalar(at, static_cast<double>(n))), {r, 1});
   const Value taken = gather(g, min(at, scalar(at, static_cast<double>(n - 1))));
   const Value each = where(inside, taken, scalar(taken, 0));
@@ -147,7 +148,58 @@ void reference_at_most(const Node& node, const std::vector<const RefTensor*>& in
   outputs[0].data = inputs[0]->data;
 }
 
+Sorted sorted_lines(Value keys, Attrs attrs) {
+  Node node;
+  node.op = "sort";
+  node.inputs = {keys.id()};
+  node.attrs = std::move(attrs);
+  node.label = keys.graph().label();
+  const std::vector<ValueId> made = keys.graph().add_node(std::move(node));
+  return {{keys.graph(), made[0]}, {keys.graph(), made[1]}};
+}
+
+// The order of axes that brings one to the end, and back.
+std::vector<int64_t> to_the_end(int64_t& axis, const Shape& shape) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (axis < -rank || axis >= rank)
+    fail(ErrorCode::InvalidGraph, "sort", "axis is ", axis, " of ", to_string(shape), ", expected one of its axes");
+  axis += axis < 0 ? rank : 0;
+  std::vector<int64_t> perm(shape.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[static_cast<size_t>(axis)], perm.back());
+  return perm;
+}
+
 }  // namespace
+
+Sorted sort(Value x, int64_t axis, bool descending) {
+  if (!x) fail(ErrorCode::InvalidGraph, "sort", "has no operand");
+  const DType given = x.dtype();
+  const bool narrow = byte_size(given) < 4;
+  if (narrow) x = cast(x, is_float(given) ? DType::F32 : DType::I32);
+  const std::vector<int64_t> perm = to_the_end(axis, x.shape());
+  const bool moved = axis + 1 != static_cast<int64_t>(perm.size());
+  Sorted sorted = sorted_lines(moved ? transpose(x, perm) : x, {{"descending", int64_t{descending}}});
+  if (moved) sorted = {transpose(sorted.values, perm), transpose(sorted.positions, perm)};
+  if (narrow) sorted.values = cast(sorted.values, given);
+  return sorted;
+}
+
+Sorted sort_bits(Value keys, int64_t bits) {
+  if (!keys) fail(ErrorCode::InvalidGraph, "sort", "has no operand");
+  return sorted_lines(keys, {{"bits", bits}});
+}
+
+Value sort_by(Value keys, Value values, int64_t axis, bool descending) {
+  if (keys && values && keys.shape() != values.shape())
+    fail(ErrorCode::InvalidGraph, "sort", "keys are ", to_string(keys.shape()), ", values ",
+         to_string(values.shape()), ": expected the same shape");
+  return gather_elements(values, sort(keys, axis, descending).positions, axis);
+}
+
+Value search_sorted(Value list, Value queries, bool right) {
+  return apply("search_sorted", {list, queries}, {{"right", int64_t{right}}});
+}
 
 const OpDef kSort = {
     .name = "sort",

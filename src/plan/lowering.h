@@ -192,6 +192,8 @@ void lower_sort(Lowering& lowering, const Node& node);
 bool suits_sort(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_search_sorted(Lowering& lowering, const Node& node);
 void lower_segment_sum(Lowering& lowering, const Node& node);
+void lower_nearest(Lowering& lowering, const Node& node);
+void lower_fuzzy_weights(Lowering& lowering, const Node& node);
 void lower_at_most(Lowering& lowering, const Node& node);
 void lower_sample(Lowering& lowering, const Node& node);
 bool suits_sample(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);

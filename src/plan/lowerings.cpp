@@ -18,6 +18,7 @@
 #include "ops/gather.h"
 #include "ops/indexing.h"
 #include "ops/matmul.h"
+#include "ops/neighbours.h"
 #include "ops/norm.h"
 #include "ops/order.h"
 #include "ops/pad.h"
@@ -64,6 +65,8 @@ const LoweringEntry kLowerings[] = {
     {&kSearchSorted, lower_search_sorted},
     {&kSegmentSum, lower_segment_sum},
     {&kAtMost, lower_at_most},
+    {&kNearest, lower_nearest},
+    {&kFuzzyWeights, lower_fuzzy_weights},
     {&kConv, lower_conv, order_conv},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},
