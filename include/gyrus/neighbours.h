@@ -40,7 +40,6 @@ Neighbours nearest(Value points, Value queries, int64_t k, Metric metric = Metri
 // The weights of McInnes, Healy and Melville's "UMAP" (2018) for points and their k nearest neighbours, themselves left
 // out: rho is the distance of the nearest that is not 0, sigma is such that the weights exp(-(distance - rho) / sigma)
 // of a point sum up to log2(k + 1), found by bisection to the last digit, and at least a thousandth of the mean distance.
-// No gradient goes through rho and sigma.
 struct FuzzyGraph {
   Value rho, sigma;  // f32 [n]
   Value directed;    // f32 [n,k]: of a point for its neighbour

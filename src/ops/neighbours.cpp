@@ -130,13 +130,28 @@ void reference_fuzzy(const Node&, const std::vector<const RefTensor*>& inputs, s
   }
 }
 
-// Of the weights; rho and sigma stand.
+// sigma follows the distances such that the sum of the weights stands; where it is held at its least, it stands itself.
 std::vector<Value> gradient_fuzzy(const Backward& back) {
-  if (!back.gradients[2]) return {{}};
-  const Value distances = back.inputs[0], weights = back.outputs[2], g = back.gradients[2];
-  const int64_t n = distances.shape()[0];
+  const Value distances = back.inputs[0];
+  const int64_t n = distances.shape()[0], k = distances.shape()[1];
   const Value rho = reshape(back.outputs[0], {n, 1}), sigma = reshape(back.outputs[1], {n, 1});
-  return {where(greater(distances, rho), -(g * weights) / sigma, scalar(g, 0))};
+  const Value zero = scalar(distances, 0), farther = greater(distances, rho);
+  const auto sum = [](Value x) { return reduce_sum(x, {{1}, true}); };
+  const Value weights = where(farther, back.outputs[2], zero), beyond = where(farther, distances - rho, zero);
+  Value g = zeros(distances, {n, k}), by_sigma = zeros(distances, {n, 1}), by_rho = by_sigma;
+  if (back.gradients[2]) {
+    const Value by_weight = back.gradients[2] * weights;
+    g = -by_weight / sigma;
+    by_sigma = sum(by_weight * beyond) / square(sigma);
+  }
+  if (back.gradients[1]) by_sigma = by_sigma + reshape(back.gradients[1], {n, 1});
+  if (back.gradients[0]) by_rho = reshape(back.gradients[0], {n, 1});
+  const Value least = sum(distances) * (1.000001e-3 / static_cast<double>(k + 1)), moments = sum(weights * beyond);
+  const Value moves = logical_and(greater(sigma, least), greater(moments, zero));
+  const Value share = where(moves, by_sigma * sigma / where(moves, moments, scalar(moments, 1)), zero);
+  g = g + share * weights;
+  const Value nearest = cast(equal(distances, rho), DType::F32);
+  return {g + (by_rho - sum(g)) * nearest / max(sum(nearest), scalar(nearest, 1))};
 }
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include "ops/sample.h"
 #include "ops/slice.h"
 #include "ops/sort.h"
+#include "ops/splats.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
 #include "ops/update_slice.h"
@@ -45,12 +46,12 @@ const std::vector<const OpDef*>& all_ops() {
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
         &kStrided,   &kConvTranspose,   &kInTraining,  &kSort,        &kSearchSorted, &kSegmentSum,  &kAtMost,
-        &kNearest,   &kFuzzyWeights,
+        &kNearest,   &kFuzzyWeights,   &kSplatBlend,
     };
     if constexpr (kLanguage)
       all.insert(all.end(), {&kBlockMatmul, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention,
                              &kChooseToken, &kMarkTokens});
-    if constexpr (kTraining) all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample});
+    if constexpr (kTraining) all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample, &kSplatBlendBack});
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;
   }();

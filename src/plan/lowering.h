@@ -194,6 +194,8 @@ void lower_search_sorted(Lowering& lowering, const Node& node);
 void lower_segment_sum(Lowering& lowering, const Node& node);
 void lower_nearest(Lowering& lowering, const Node& node);
 void lower_fuzzy_weights(Lowering& lowering, const Node& node);
+void lower_splat_blend(Lowering& lowering, const Node& node);
+void lower_splat_blend_back(Lowering& lowering, const Node& node);
 void lower_at_most(Lowering& lowering, const Node& node);
 void lower_sample(Lowering& lowering, const Node& node);
 bool suits_sample(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);

@@ -29,6 +29,7 @@
 #include "ops/sample.h"
 #include "ops/slice.h"
 #include "ops/sort.h"
+#include "ops/splats.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
 #include "ops/update_slice.h"
@@ -67,6 +68,7 @@ const LoweringEntry kLowerings[] = {
     {&kAtMost, lower_at_most},
     {&kNearest, lower_nearest},
     {&kFuzzyWeights, lower_fuzzy_weights},
+    {&kSplatBlend, lower_splat_blend},
     {&kConv, lower_conv, order_conv},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},
@@ -85,6 +87,7 @@ const LoweringEntry kLowerings[] = {
     {&kConvWeights, lower_conv_weights, nullptr, suits_conv_weights},
     {&kNormSums, lower_norm_sums},
     {&kSample, lower_sample, nullptr, suits_sample},
+    {&kSplatBlendBack, lower_splat_blend_back},
 };
 
 const LoweringEntry* find_lowering(const OpDef& def) {
