@@ -28,9 +28,8 @@ Tensor rising(int64_t count, int64_t last) {
 
 void add_sorts(std::vector<OpCase>& cases) {
   const auto sort = [&](OpCase c, const Shape& shape, DType dtype, Attrs attrs) {
-    cases.push_back(make_case(std::move(c), [=](CaseBuilder& b) {
-      outputs_of(b, "sort", {b.input(shape, dtype)}, attrs);
-    }));
+    cases.push_back(
+        make_case(std::move(c), [=](CaseBuilder& b) { outputs_of(b, "sort", {b.input(shape, dtype)}, attrs); }));
   };
   sort(exact("sort_ties", "sort", -9, 9), {3, 700}, DType::F32, {});
   sort(exact("sort_descending", "sort", -9000, 9000), {2, 5000}, DType::I32, {{"descending", int64_t{1}}});
@@ -43,10 +42,11 @@ void add_sorts(std::vector<OpCase>& cases) {
   large.large = true;
   sort(large, {2, 300007}, DType::F32, {});
   for (const int64_t axis : {0, 1})
-    cases.push_back(make_case(exact(axis ? "top_k_sorted" : "top_k_sorted_first", "top_k", -99, 99), [=](CaseBuilder& b) {
-      outputs_of(b, "top_k", {b.input(axis ? Shape{3, 1500} : Shape{1500, 3})},
-                 {{"axis", axis}, {"k", int64_t{7}}, {"largest", axis}});
-    }));
+    cases.push_back(
+        make_case(exact(axis ? "top_k_sorted" : "top_k_sorted_first", "top_k", -99, 99), [=](CaseBuilder& b) {
+          outputs_of(b, "top_k", {b.input(axis ? Shape{3, 1500} : Shape{1500, 3})},
+                     {{"axis", axis}, {"k", int64_t{7}}, {"largest", axis}});
+        }));
 }
 
 void add_on_sorted(std::vector<OpCase>& cases) {
@@ -144,11 +144,10 @@ SplatParts splats_of(CaseBuilder& b) {
 
 void add_splats(std::vector<OpCase>& cases) {
   const Attrs attrs{{"width", int64_t{40}}, {"height", int64_t{20}}, {"threshold", 1e-3}};
-  cases.push_back(
-      make_case({"splat_blend_tiles", "splat_blend", {}, Fill::Uniform, 0.2, 0.9}, [=](CaseBuilder& b) {
-        const SplatParts p = splats_of(b);
-        b.output(b.add("splat_blend", {p.splats, p.lists, p.ends, p.order}, attrs));
-      }));
+  cases.push_back(make_case({"splat_blend_tiles", "splat_blend", {}, Fill::Uniform, 0.2, 0.9}, [=](CaseBuilder& b) {
+    const SplatParts p = splats_of(b);
+    b.output(b.add("splat_blend", {p.splats, p.lists, p.ends, p.order}, attrs));
+  }));
   cases.push_back(
       make_case({"splat_blend_back_tiles", "splat_blend_back", {}, Fill::Uniform, 0.2, 0.9}, [=](CaseBuilder& b) {
         const SplatParts p = splats_of(b);

@@ -5,14 +5,14 @@
 
 #include "gyrus/graph.h"
 
-// Order and neighbourhood: sorting of any length, the nearest neighbours of points, and the weights that UMAP gives them.
-// All of them are nodes of a graph.
+// Order and neighbourhood: sorting of any length, the nearest neighbours of points, and the weights that UMAP gives
+// them. All of them are nodes of a graph.
 
 namespace gyrus {
 
 // Elements along an axis in their order, and their positions (i32). Of equal ones the lower position comes first, also
-// where the largest come first; NaN is above all numbers, -0 equals 0. Gradients go through the values. Bytes and halves
-// are sorted as i32 and f32.
+// where the largest come first; NaN is above all numbers, -0 equals 0. Gradients go through the values. Bytes and
+// halves are sorted as i32 and f32.
 struct Sorted {
   Value values, positions;
 };
@@ -39,13 +39,14 @@ Neighbours nearest(Value points, Value queries, int64_t k, Metric metric = Metri
 
 // The weights of McInnes, Healy and Melville's "UMAP" (2018) for points and their k nearest neighbours, themselves left
 // out: rho is the distance of the nearest that is not 0, sigma is such that the weights exp(-(distance - rho) / sigma)
-// of a point sum up to log2(k + 1), found by bisection to the last digit, and at least a thousandth of the mean distance.
+// of a point sum up to log2(k + 1), found by bisection to the last digit, and at least a thousandth of the mean
+// distance.
 struct FuzzyGraph {
   Value rho, sigma;  // f32 [n]
   Value directed;    // f32 [n,k]: of a point for its neighbour
   Value weights;     // f32 [n,k]: w + v - w v, where v is what the neighbour has for the point, or 0
-  // f32 [n,k]: `weights` shared out between the two places where a pair stands twice, so that the sum over all places is
-  // that over all pairs.
+  // f32 [n,k]: `weights` shared out between the two places where a pair stands twice, so that the sum over all places
+  // is that over all pairs.
   Value shares;
 };
 // `distances` f32 [n,k] (no squares) rise along a row.

@@ -10,7 +10,7 @@
     return;
   }
   let o = P.own_begin + index;
-  let value = order_key(own[o + P.own_shift]);
+  let value = order_key(own[o + P.own_shift], P.kind);
   let position = o / P.inner % P.extent;
   let first = o - position * P.inner;
   var rank = {{#first}}0{{/first}}{{^first}}result[o + P.result_shift]{{/first}};
@@ -19,7 +19,7 @@
     if (at - P.others_begin >= P.others_count) {
       continue;
     }
-    let other = order_key(others[at + P.others_shift]);
+    let other = order_key(others[at + P.others_shift], P.kind);
     rank += select(0, 1, other < value || (other == value && k < position));
   }
   result[o + P.result_shift] = rank;

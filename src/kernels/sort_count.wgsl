@@ -16,8 +16,7 @@
   }
   workgroupBarrier();
   for (var i = lane; i < count; i += {{wg}}u) {
-    let bits = keys[begin + i + P.keys_shift];
-    let key = {{#first}}order_key(bits){{/first}}{{^first}}bits{{/first}};
+    let key = order_key(keys[begin + i + P.keys_shift], P.kind);
     atomicAdd(&found[(key >> P.low_bit) & P.last_digit], 1u);
   }
   workgroupBarrier();

@@ -3,18 +3,13 @@
 // {{tile}} keys; lanes work in teams of {{team}}, each team on a range of its own. In rounds every lane of a team shows
 // its digit in a mask of lanes for that digit: the lanes before it there are the equal digits before it. The keys of a
 // tile are brought into order in workgroup memory first, so that neighbours write neighbours. What falls outside the
-// bound window of the result is left to other dispatches. stage: two masks of turns, then the counts so far, of each
-// team and digit; later the tile itself.
+// bound window of the result is left to other dispatches. stage: the counts so far of each
+// team and digit, later the tile itself; masks: two turns of them. Both are 0 at first, as workgroup memory is.
 {{head}}
 {{>order_key}}
 
 fn digit_of(key: u32) -> u32 {
   return (key >> P.low_bit) & P.last_digit;
-}
-
-fn load_key(i: u32) -> u32 {
-  let bits = keys[i + P.keys_shift];
-  return {{#first}}order_key(bits){{/first}}{{^first}}bits{{/first}};
 }
 
 {{main}}
@@ -28,10 +23,12 @@ fn load_key(i: u32) -> u32 {
   let team = lane / {{team}}u;
   let member = lane % {{team}}u;
   let own = team * {{team}}u * {{items}}u + member;
-  for (var i = lane; i < {{slots}}u * 3u; i += {{wg}}u) {
-    atomicStore(&stage[i], 0u);
+  let first_digit = lane * {{own}}u;
+  let counts_digits = first_digit < {{digits}}u;
+  var goals: array<u32, {{own}}>;  // where keys of the lane's digits go
+  for (var d = 0u; d < {{own}}u && counts_digits; d++) {
+    goals[d] = places[(row * {{digits}}u + first_digit + d) * P.row_tiles + in_row + P.places_shift];
   }
-  workgroupBarrier();
 
   var held: array<u32, {{items}}>;
   var at: array<u32, {{items}}>;
@@ -40,78 +37,87 @@ fn load_key(i: u32) -> u32 {
     let here = i < count;
     var key = 0u;
     if (here) {
-      key = load_key(begin + i);
+      key = order_key(keys[begin + i + P.keys_shift], P.kind);
     }
     held[k] = key;
     let slot = team * {{digits}}u + digit_of(key);
     let mask = (k & 1u) * {{slots}}u + slot;
     if (here) {
-      atomicOr(&stage[mask], 1u << member);
+      atomicOr(&masks[mask], 1u << member);
     }
     workgroupBarrier();
-    let equal = atomicLoad(&stage[mask]);
-    let before = atomicLoad(&stage[2u * {{slots}}u + slot]);
+    let equal = atomicLoad(&masks[mask]);
+    let before = stage[slot];
     let lower = countOneBits(equal & ((1u << member) - 1u));
     at[k] = before + lower;
     workgroupBarrier();
     if (here && lower == 0u) {
-      atomicStore(&stage[2u * {{slots}}u + slot], before + countOneBits(equal));
-      atomicStore(&stage[mask], 0u);
+      stage[slot] = before + countOneBits(equal);
+      atomicStore(&masks[mask], 0u);
     }
   }
   workgroupBarrier();
 
   // Counts of teams become what the teams before have, and digits are counted from the first on.
-  for (var d = lane; d < {{digits}}u; d += {{wg}}u) {
-    var sum = 0u;
+  var sums: array<u32, {{own}}>;
+  var sum = 0u;
+  for (var d = 0u; d < {{own}}u && counts_digits; d++) {
+    sums[d] = sum;
     for (var t = 0u; t < {{teams}}u; t++) {
-      let slot = 2u * {{slots}}u + t * {{digits}}u + d;
-      let found = atomicLoad(&stage[slot]);
-      atomicStore(&stage[slot], sum);
+      let slot = t * {{digits}}u + first_digit + d;
+      let found = stage[slot];
+      stage[slot] = sum - sums[d];
       sum += found;
     }
-    starts[d] = sum;
+  }
+  if (counts_digits) {
+    starts[lane] = sum;
   }
   workgroupBarrier();
   var half = 0u;
-  for (var apart = 1u; apart < {{digits}}u; apart *= 2u) {
-    for (var d = lane; d < {{digits}}u; d += {{wg}}u) {
-      var sum = starts[half + d];
-      if (d >= apart) {
-        sum += starts[half + d - apart];
+  for (var apart = 1u; apart < {{counters}}u; apart *= 2u) {
+    if (counts_digits) {
+      var both = starts[half + lane];
+      if (lane >= apart) {
+        both += starts[half + lane - apart];
       }
-      starts[{{digits}}u - half + d] = sum;
+      starts[{{counters}}u - half + lane] = both;
     }
-    half = {{digits}}u - half;
+    half = {{counters}}u - half;
     workgroupBarrier();
   }
-  let away = {{digits}}u - half;  // where starts hold the way from a place in the tile to that in the result
-  for (var d = lane; d < {{digits}}u; d += {{wg}}u) {
-    let start = select(0u, starts[half + max(d, 1u) - 1u], d > 0u);
-    starts[away + d] = places[(row * {{digits}}u + d) * P.row_tiles + in_row + P.places_shift] - start;
+  var before_all = 0u;
+  if (counts_digits) {
+    before_all = starts[half + lane] - sum;
   }
+  workgroupBarrier();
+  // starts: of each digit the first place in the tile, then the way from a place in the tile to that in the result.
+  for (var d = 0u; d < {{own}}u && counts_digits; d++) {
+    starts[first_digit + d] = before_all + sums[d];
+    starts[{{digits}}u + first_digit + d] = goals[d] - (before_all + sums[d]);
+  }
+  workgroupBarrier();
   for (var k = 0u; k < {{items}}u; k++) {
     let d = digit_of(held[k]);
-    let start = select(0u, starts[half + max(d, 1u) - 1u], d > 0u);
-    at[k] += start + atomicLoad(&stage[2u * {{slots}}u + team * {{digits}}u + d]);
+    at[k] += starts[d] + stage[team * {{digits}}u + d];
   }
   workgroupBarrier();
 
   for (var k = 0u; k < {{items}}u; k++) {
     if (own + k * {{team}}u < count) {
-      atomicStore(&stage[at[k]], held[k]);
+      stage[at[k]] = held[k];
     }
   }
   workgroupBarrier();
   for (var k = 0u; k < {{items}}u; k++) {
     let i = lane + k * {{wg}}u;
     if (i < count) {
-      let key = atomicLoad(&stage[i]);
-      let to = starts[away + digit_of(key)] + i;
+      let key = stage[i];
+      let to = starts[{{digits}}u + digit_of(key)] + i;
       held[k] = to;
 {{#moves_keys}}
       if (to - P.sorted_begin < P.sorted_count) {
-        sorted[to + P.sorted_shift] = {{#last}}bits_of_key(key){{/last}}{{^last}}key{{/last}};
+        sorted[to + P.sorted_shift] = bits_of_key(key, P.kind_out);
       }
 {{/moves_keys}}
     }
@@ -121,7 +127,7 @@ fn load_key(i: u32) -> u32 {
   for (var k = 0u; k < {{items}}u; k++) {
     let i = own + k * {{team}}u;
     if (i < count) {
-      atomicStore(&stage[at[k]], {{#first}}in_row * {{tile}}u + i{{/first}}{{^first}}positions[begin + i + P.positions_shift]{{/first}});
+      stage[at[k]] = {{#first}}in_row * {{tile}}u + i{{/first}}{{^first}}positions[begin + i + P.positions_shift]{{/first}};
     }
   }
   workgroupBarrier();
@@ -129,7 +135,7 @@ fn load_key(i: u32) -> u32 {
     let i = lane + k * {{wg}}u;
     let to = held[k];
     if (i < count && to - P.order_begin < P.order_count) {
-      order[to + P.order_shift] = atomicLoad(&stage[i]);
+      order[to + P.order_shift] = stage[i];
     }
   }
 {{/moves_positions}}

@@ -39,8 +39,8 @@ Neighbours nearest(Value points, Value queries, int64_t k, Metric metric) {
 FuzzyGraph fuzzy_graph(Value indices, Value distances) {
   if (!indices || !distances) fail(ErrorCode::InvalidGraph, "fuzzy_graph", "a value is missing");
   if (indices.shape() != distances.shape() || indices.dtype() != DType::I32)
-    fail(ErrorCode::InvalidGraph, "fuzzy_graph", "indices are ", to_string(indices.dtype()),
-         to_string(indices.shape()), " for distances ", to_string(distances.shape()), ": expected i32 of the same shape");
+    fail(ErrorCode::InvalidGraph, "fuzzy_graph", "indices are ", to_string(indices.dtype()), to_string(indices.shape()),
+         " for distances ", to_string(distances.shape()), ": expected i32 of the same shape");
   Graph& graph = distances.graph();
   Node node;
   node.op = "fuzzy_weights";

@@ -1,5 +1,5 @@
-// Splats from nodes: what is done for each Gaussian is arithmetic on columns, so that it is fused, differentiated and cut
-// as any other; sorting, lists of tiles and blending are ops.
+// Splats from nodes: what is done for each Gaussian is arithmetic on columns, so that it is fused, differentiated and
+// cut as any other; sorting, lists of tiles and blending are ops.
 #include "gyrus/splats.h"
 
 #include <cmath>
@@ -14,7 +14,8 @@ namespace gyrus {
 namespace {
 
 constexpr double kLeastOpacity = 1.0 / 255;
-constexpr double kBeside = 0.65;  // how far beside the picture, in widths from its middle, projection is taken as linear
+constexpr double kBeside =
+    0.65;  // how far beside the picture, in widths from its middle, projection is taken as linear
 constexpr double kMargin = 0.01;  // pixels around a Gaussian, for rounding
 
 void expect(Value x, const Shape& shape, const char* what) {
@@ -50,15 +51,19 @@ Value column(Value x, int64_t i) { return slice_of(x, 1, i, i + 1); }
 
 // What a camera is made of, each [1, …].
 struct Lens {
-  Value turn;   // [3,3], rows are the camera's axes
-  Value moved;  // [1,3]
+  Value turn;                                  // [3,3], rows are the camera's axes
+  Value moved;                                 // [1,3]
   Value focal_x, focal_y, middle_x, middle_y;  // [1,1]
 };
 
 Lens lens_of(const SplatCamera& camera) {
   const Value lens = reshape(camera.lens, {1, 4});
-  return {slice_of(camera.view, 1, 0, 3), reshape(slice_of(camera.view, 1, 3, 4), {1, 3}),
-          column(lens, 0), column(lens, 1), column(lens, 2), column(lens, 3)};
+  return {slice_of(camera.view, 1, 0, 3),
+          reshape(slice_of(camera.view, 1, 3, 4), {1, 3}),
+          column(lens, 0),
+          column(lens, 1),
+          column(lens, 2),
+          column(lens, 3)};
 }
 
 // The rotations of quaternions, transposed: [N,3,3].
@@ -66,7 +71,8 @@ Value turned(Value rotations) {
   const int64_t n = rotations.shape()[0];
   const Value q = rotations * rsqrt(reduce_sum(square(rotations), {{1}, true}));
   const Value w = column(q, 0), x = column(q, 1), y = column(q, 2), z = column(q, 3);
-  const Value xx = x * x, yy = y * y, zz = z * z, xy = x * y, xz = x * z, yz = y * z, wx = w * x, wy = w * y, wz = w * z;
+  const Value xx = x * x, yy = y * y, zz = z * z, xy = x * y, xz = x * z, yz = y * z, wx = w * x, wy = w * y,
+              wz = w * z;
   const auto diagonal = [](Value a, Value b) { return 1.0 - 2.0 * (a + b); };
   return reshape(concat({diagonal(yy, zz), 2.0 * (xy + wz), 2.0 * (xz - wy), 2.0 * (xy - wz), diagonal(xx, zz),
                          2.0 * (yz + wx), 2.0 * (xz + wy), 2.0 * (yz - wx), diagonal(xx, yy)},
@@ -79,11 +85,12 @@ struct Covariance {
 };
 
 // The covariances on the picture: of J W R S, where J is the projection, linear about the mean.
-Covariance covariance_of(const Splats& splats, const Lens& lens, Value place, Value depth, const SplatOptions& options) {
+Covariance covariance_of(const Splats& splats, const Lens& lens, Value place, Value depth,
+                         const SplatOptions& options) {
   const int64_t n = splats.means.shape()[0];
-  const Value axes = reshape(matmul(reshape(turned(splats.rotations), {3 * n, 3}), lens.turn, {.transpose_b = true}),
-                             {n, 3, 3}) *
-                     reshape(splats.scales, {n, 3, 1});
+  const Value axes =
+      reshape(matmul(reshape(turned(splats.rotations), {3 * n, 3}), lens.turn, {.transpose_b = true}), {n, 3, 3}) *
+      reshape(splats.scales, {n, 3, 1});
   const auto along = [&](int64_t axis) { return reshape(slice_of(axes, 2, axis, axis + 1), {n, 3}); };
   const auto beside = [&](int64_t axis, Value focal, int64_t extent) {
     const Value most = kBeside * static_cast<double>(extent) / focal;
@@ -103,15 +110,15 @@ Value harmonics(Value direction, int64_t count) {
   if (count > 1) basis.insert(basis.end(), {y * -0.4886025119029199, z * 0.4886025119029199, x * -0.4886025119029199});
   if (count > 4) {
     const Value xx = x * x, yy = y * y, zz = z * z;
-    basis.insert(basis.end(), {x * y * 1.0925484305920792, y * z * -1.0925484305920792,
-                               (2.0 * zz - xx - yy) * 0.31539156525252005, x * z * -1.0925484305920792,
-                               (xx - yy) * 0.5462742152960396});
+    basis.insert(basis.end(),
+                 {x * y * 1.0925484305920792, y * z * -1.0925484305920792, (2.0 * zz - xx - yy) * 0.31539156525252005,
+                  x * z * -1.0925484305920792, (xx - yy) * 0.5462742152960396});
     if (count > 9)
-      basis.insert(basis.end(),
-                   {y * (3.0 * xx - yy) * -0.5900435899266435, x * y * z * 2.890611442640554,
-                    y * (4.0 * zz - xx - yy) * -0.4570457994644658, z * (2.0 * zz - 3.0 * xx - 3.0 * yy) * 0.3731763325901154,
-                    x * (4.0 * zz - xx - yy) * -0.4570457994644658, z * (xx - yy) * 1.445305721320277,
-                    x * (xx - 3.0 * yy) * -0.5900435899266435});
+      basis.insert(basis.end(), {y * (3.0 * xx - yy) * -0.5900435899266435, x * y * z * 2.890611442640554,
+                                 y * (4.0 * zz - xx - yy) * -0.4570457994644658,
+                                 z * (2.0 * zz - 3.0 * xx - 3.0 * yy) * 0.3731763325901154,
+                                 x * (4.0 * zz - xx - yy) * -0.4570457994644658, z * (xx - yy) * 1.445305721320277,
+                                 x * (xx - 3.0 * yy) * -0.5900435899266435});
   }
   return reshape(concat(basis, 1), {x.shape()[0], count, 1});
 }
@@ -167,8 +174,8 @@ Lists list_tiles(const Tiles& tiles, const SplatGrid& grid) {
   const Value within = place - gather(begins, splat);
   const Value across = max(gather(reshape(tiles.across, {n}), splat), scalar(within, 1));
   const Value row = idiv(within, across);
-  const Value tile = gather(reshape(tiles.first, {n}), splat) + row * static_cast<double>(grid.across) +
-                     (within - row * across);
+  const Value tile =
+      gather(reshape(tiles.first, {n}), splat) + row * static_cast<double>(grid.across) + (within - row * across);
   const Value key = where(less(place, total), tile, scalar(tile, static_cast<double>(grid.tiles)));
   int64_t bits = 1;
   while (int64_t{1} << bits <= grid.tiles) ++bits;
@@ -183,8 +190,8 @@ SplatPicture render(const Splats& splats, const SplatCamera& camera, const Splat
   check(splats, camera, options);
   Graph& graph = splats.means.graph();
   const int64_t n = splats.means.shape()[0];
-  SplatGrid grid{options.width, options.height, ceil_div(options.width, kSplatTile), 0, options.capacity,
-                 options.threshold};
+  SplatGrid grid{options.width,    options.height,   ceil_div(options.width, kSplatTile), 0,
+                 options.capacity, options.threshold};
   grid.tiles = grid.across * ceil_div(options.height, kSplatTile);
   const Lens lens = lens_of(camera);
   const Value place = matmul(splats.means, lens.turn, {.transpose_b = true}) + lens.moved;

@@ -54,10 +54,9 @@ void reference_nearest(const Node& node, const std::vector<const RefTensor*>& in
     std::vector<size_t> order(n);
     std::iota(order.begin(), order.end(), size_t{0});
     if (self) order.erase(order.begin() + static_cast<std::ptrdiff_t>(q));
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(),
-                      [&](size_t a, size_t b) {
-                        return distances[a] < distances[b] || (distances[a] == distances[b] && a < b);
-                      });
+    std::partial_sort(
+        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(),
+        [&](size_t a, size_t b) { return distances[a] < distances[b] || (distances[a] == distances[b] && a < b); });
     for (size_t i = 0; i < k; ++i) {
       outputs[0].data[q * k + i] = static_cast<double>(order[i]);
       outputs[1].data[q * k + i] = distances[order[i]];

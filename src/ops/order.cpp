@@ -98,10 +98,9 @@ std::vector<int64_t> order_of(const RefTensor& x, int64_t first, int64_t stride,
   std::vector<int64_t> order(static_cast<size_t>(extent));
   std::iota(order.begin(), order.end(), 0);
   const auto value = [&](int64_t k) { return x.data[static_cast<size_t>(first + k * stride)]; };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) {
-                     return largest ? comes_before(value(b), value(a)) : comes_before(value(a), value(b));
-                   });
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return largest ? comes_before(value(b), value(a)) : comes_before(value(a), value(b));
+  });
   return order;
 }
 

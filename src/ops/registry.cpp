@@ -39,14 +39,14 @@ namespace gyrus {
 const std::vector<const OpDef*>& all_ops() {
   static const std::vector<const OpDef*> ops = [] {
     std::vector<const OpDef*> all = {
-        &kConv,      &kConvArgmax,      &kNormStats,   &kNormApply,   &kGroupNorm,  &kInstanceNorm, &kBatchNorm,
-        &kFused,     &kReshape,         &kTranspose,   &kSlice,       &kConcat,     &kPad,          &kExpand,
-        &kReduceSum, &kReduceMean,      &kReduceMax,   &kReduceMin,   &kArgmax,     &kSoftmax,      &kRepack,
-        &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
-        &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
-        &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,   &kInTraining,  &kSort,        &kSearchSorted, &kSegmentSum,  &kAtMost,
-        &kNearest,   &kFuzzyWeights,   &kSplatBlend,
+        &kConv,      &kConvArgmax,      &kNormStats,   &kNormApply,   &kGroupNorm,    &kInstanceNorm, &kBatchNorm,
+        &kFused,     &kReshape,         &kTranspose,   &kSlice,       &kConcat,       &kPad,          &kExpand,
+        &kReduceSum, &kReduceMean,      &kReduceMax,   &kReduceMin,   &kArgmax,       &kSoftmax,      &kRepack,
+        &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd,   &kArgmin,       &kGatherElements,
+        &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,       &kCumprod,      &kTopK,
+        &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,    &kRmsNorm,      &kRows,
+        &kStrided,   &kConvTranspose,   &kInTraining,  &kSort,        &kSearchSorted, &kSegmentSum,   &kAtMost,
+        &kNearest,   &kFuzzyWeights,    &kSplatBlend,
     };
     if constexpr (kLanguage)
       all.insert(all.end(), {&kBlockMatmul, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention,

@@ -58,8 +58,7 @@ std::vector<ValueId> decompose_sort(Graph& graph, const Node& node) {
   const Labelled labelled(graph, node);
   const Value x{graph, node.inputs[0]};
   if (element_count(x.shape()) == 0) return {x.id(), graph.constant(Tensor(DType::I32, x.shape())).id()};
-  const int64_t last = static_cast<int64_t>(x.shape().size()) - 1, extent = x.shape().back(),
-                bits = bits_of_keys(node);
+  const int64_t last = static_cast<int64_t>(x.shape().size()) - 1, extent = x.shape().back(), bits = bits_of_keys(node);
   const Value keys = bits < 32 ? bit_and(x, scalar(x, std::ldexp(1.0, static_cast<int>(bits)) - 1)) : x;
   const Value ranks = apply("ranks", {keys}, {{"axis", last}, {"largest", int64_t{flag(node, "descending")}}});
   const Attrs along{{"axis", last}, {"k", extent}};
@@ -90,8 +89,8 @@ void reference_search(const Node& node, const std::vector<const RefTensor*>& inp
   const bool right = flag(node, "right");
   for (size_t i = 0; i < outputs[0].data.size(); ++i) {
     const double query = inputs[1]->data[i];
-    const auto at = right ? std::upper_bound(list.begin(), list.end(), query)
-                          : std::lower_bound(list.begin(), list.end(), query);
+    const auto at =
+        right ? std::upper_bound(list.begin(), list.end(), query) : std::lower_bound(list.begin(), list.end(), query);
     outputs[0].data[i] = static_cast<double>(at - list.begin());
   }
 }
@@ -138,8 +137,7 @@ std::vector<TensorType> infer_at_most(const Node& node, const std::vector<Tensor
   return {inputs[0]};
 }
 
-void reference_at_most(const Node& node, const std::vector<const RefTensor*>& inputs,
-                       std::vector<RefTensor>& outputs) {
+void reference_at_most(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
   const auto most = static_cast<double>(node.attrs.integer("most"));
   for (const double value : inputs[0]->data)
     if (value > most)
@@ -192,8 +190,8 @@ Sorted sort_bits(Value keys, int64_t bits) {
 
 Value sort_by(Value keys, Value values, int64_t axis, bool descending) {
   if (keys && values && keys.shape() != values.shape())
-    fail(ErrorCode::InvalidGraph, "sort", "keys are ", to_string(keys.shape()), ", values ",
-         to_string(values.shape()), ": expected the same shape");
+    fail(ErrorCode::InvalidGraph, "sort", "keys are ", to_string(keys.shape()), ", values ", to_string(values.shape()),
+         ": expected the same shape");
   return gather_elements(values, sort(keys, axis, descending).positions, axis);
 }
 

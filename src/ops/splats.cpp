@@ -48,7 +48,8 @@ template <class Visit>
 void see(const SplatGrid& grid, const RefTensor& splats, const RefTensor& lists, int64_t x, int64_t y, Visit visit) {
   const auto tile = static_cast<size_t>(y / kSplatTile * grid.across + x / kSplatTile);
   double light = 1;
-  for (auto place = static_cast<int64_t>(lists.data[tile]); place < static_cast<int64_t>(lists.data[tile + 1]); ++place) {
+  for (auto place = static_cast<int64_t>(lists.data[tile]); place < static_cast<int64_t>(lists.data[tile + 1]);
+       ++place) {
     const double* s = splats.data.data() +
                       kSplatWords * static_cast<int64_t>(lists.data[static_cast<size_t>(grid.tiles + 1 + place)]);
     const double dx = s[0] - (static_cast<double>(x) + 0.5), dy = s[1] - (static_cast<double>(y) + 0.5);
@@ -121,7 +122,8 @@ double flops_of(const Node& node, const std::vector<TensorType>& inputs, const s
 }  // namespace
 
 SplatGrid splat_grid(const Node& node, const Shape& lists) {
-  SplatGrid grid{node.attrs.integer("width"), node.attrs.integer("height"), 0, 0, 0, node.attrs.number("threshold", 1e-4)};
+  SplatGrid grid{node.attrs.integer("width"),         node.attrs.integer("height"), 0, 0, 0,
+                 node.attrs.number("threshold", 1e-4)};
   if (grid.width < 1 || grid.height < 1)
     fail(ErrorCode::InvalidGraph, node.op, "a picture of ", grid.width, " x ", grid.height, " pixels");
   grid.across = ceil_div(grid.width, kSplatTile);

@@ -6,7 +6,8 @@
 namespace gyrus {
 
 inline constexpr int64_t kSplatTile = 16;  // pixels along a side
-inline constexpr int64_t kSplatWords = 9;  // of a splat: its place x, y, the inverse of its covariance xx, xy, yy, opacity, colour
+inline constexpr int64_t kSplatWords =
+    9;  // of a splat: its place x, y, the inverse of its covariance xx, xy, yy, opacity, colour
 
 struct SplatGrid {
   int64_t width = 0, height = 0, across = 0, tiles = 0;

@@ -46,8 +46,8 @@ uint64_t rows_together(const std::vector<const Storage*>& storages, uint64_t fir
     (fits(middle) ? good : bad) = middle;
   }
   if (good == 0)
-    fail(ErrorCode::OverLimits, label, "one row of ", storages[0]->units / rows * 4, " bytes does not fit a binding of ",
-         limits.max_storage_buffer_binding_size, ": make the rows shorter");
+    fail(ErrorCode::OverLimits, label, "one row of ", storages[0]->units / rows * 4,
+         " bytes does not fit a binding of ", limits.max_storage_buffer_binding_size, ": make the rows shorter");
   return good;
 }
 

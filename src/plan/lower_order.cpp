@@ -46,8 +46,7 @@ void lower_ranks(Lowering& lowering, const Node& node) {
         k.workgroup(64).read("own", in, own).param("own_begin", own.first).param("own_count", own.count);
         k.read("others", in, all[w]).param("others_begin", all[w].first).param("others_count", all[w].count);
         k.write("result", *out, result).param("extent", line.extent).param("inner", line.inner);
-        k.flag("first", w == 0);
-        add_order_key(k, dtype, node.attrs.integer("largest", 1) != 0);
+        k.flag("first", w == 0).param("kind", order_kind(dtype, node.attrs.integer("largest", 1) != 0));
         k.dispatch(groups_for(k, own.count), {static_cast<double>(own.count) * static_cast<double>(line.extent),
                                               static_cast<double>(4 * (own.count * 2 + all[w].count))});
       }

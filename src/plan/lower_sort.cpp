@@ -10,8 +10,9 @@
 namespace gyrus {
 namespace {
 
-constexpr uint32_t kTeam = 32;         // lanes that show their digits in one mask
-constexpr uint64_t kScanned = 8;       // words that a lane of sort_scan sums up
+constexpr uint32_t kLanes = 128;        // at most; more wait longer for each other, as measured
+constexpr uint32_t kTeam = 32;          // lanes that show their digits in one mask
+constexpr uint64_t kScanned = 16;       // words that a lane of sort_scan sums up
 constexpr int64_t kShortestLine = 512;  // shorter ones are ranked
 
 // How a sort is cut for some limits.
@@ -22,21 +23,22 @@ struct SortShape {
   uint32_t team() const { return std::min(kTeam, wg); }
   uint32_t slots() const { return wg / team() * digits(); }
   uint32_t tile() const { return wg * items; }
-  uint32_t stage() const { return std::max(3 * slots(), tile()); }
-  uint64_t bytes() const { return round_up(4ull * stage(), 16) + round_up(8ull * digits(), 16); }
+  uint32_t stage() const { return std::max(slots(), tile()); }
+  uint64_t bytes() const {
+    return round_up(4ull * stage(), 16) + round_up(8ull * slots(), 16) + round_up(8ull * digits(), 16);
+  }
 };
 
-// The widest digits whose counts are few beside the keys, and for them the largest workgroups; none has wg 0.
-SortShape sort_shape(const Limits& limits, uint32_t key_bits) {
-  for (uint32_t most = 8; most > 0; --most) {
-    const uint32_t passes = (key_bits + most - 1) / most, bits = (key_bits + passes - 1) / passes;
-    for (uint32_t wg = workgroup_size(limits, 256); wg > 0; wg /= 2)
-      for (const uint32_t items : {16u, 8u}) {
+// The widest digits whose counts are few beside the keys, and for them the largest workgroups; none has wg 0. The same
+// for keys of few bits, so that kernels are.
+SortShape sort_shape(const Limits& limits) {
+  for (uint32_t bits = 8; bits > 0; --bits)
+    for (uint32_t wg = workgroup_size(limits, kLanes); wg > 0; wg /= 2)
+      for (const uint32_t items : {24u, 16u, 12u, 8u}) {
         const SortShape shape{wg, items, bits};
-        if (shape.bytes() <= limits.max_compute_workgroup_storage_size && shape.tile() >= 8 * shape.digits())
+        if (shape.bytes() <= limits.max_compute_workgroup_storage_size && shape.tile() >= 6 * shape.digits())
           return shape;
       }
-  }
   return {};
 }
 
@@ -93,7 +95,8 @@ class SortEmitter {
     // Results take turns with scratch, so that the last pass ends in them; where they are cut other than tiles are,
     // scratch takes turns with scratch.
     const Storage spare = passes > 1 ? scratch() : x, spare_positions = passes > 1 ? scratch() : x;
-    const Storage other = whole || passes < 3 ? values : scratch(), places = whole || passes < 3 ? positions : scratch();
+    const Storage other = whole || passes < 3 ? values : scratch(),
+                  places = whole || passes < 3 ? positions : scratch();
     Storage from = x, from_positions = x;
     if (!whole) {
       from = scratch();
@@ -152,8 +155,8 @@ class SortEmitter {
     k.param("extent", keys_.extent).param("row_tiles", keys_.line_tiles(shape_.tile()));
     k.param("low_bit", uint64_t{low_bit_});
     k.param("last_digit", (uint64_t{1} << std::min(shape_.digit_bits, keys_.bits - low_bit_)) - 1);
-    k.constant("digits", shape_.digits()).constant("tile", shape_.tile()).flag("first", first_);
-    add_order_key(k, keys_.dtype, keys_.descending);
+    k.constant("digits", shape_.digits()).constant("tile", shape_.tile());
+    k.param("kind", first_ ? order_kind(keys_.dtype, keys_.descending) : 0);
     return k;
   }
 
@@ -166,7 +169,8 @@ class SortEmitter {
       Kernel k = kernel("sort_count", part);
       k.read("keys", from, window_of(from, part)).write("counts", *counts_);
       k.shared("found", "atomic<u32>", 4, shape_.digits());
-      k.dispatch(part.tiles, {bytes(part, 1), bytes(part, 4) + 4.0 * static_cast<double>(part.tiles * shape_.digits())});
+      k.dispatch(part.tiles,
+                 {bytes(part, 1), bytes(part, 4) + 4.0 * static_cast<double>(part.tiles * shape_.digits())});
     }
   }
 
@@ -193,7 +197,7 @@ class SortEmitter {
 
   Kernel scan_kernel(const Storage& words) const {
     Kernel k(lowering_, "sort_scan", label_);
-    k.workgroup(shape_.wg).param("count", words.units).constant("per", static_cast<int64_t>(kScanned));
+    k.workgroup(256).param("count", words.units).constant("per", static_cast<int64_t>(kScanned));
     k.constant("block", static_cast<int64_t>(k.workgroup() * kScanned));
     k.shared("stage", wgsl::u32, 2ull * k.workgroup());
     return k;
@@ -209,7 +213,8 @@ class SortEmitter {
                   {window(to_positions, 0, to_positions.units, limits)});
         continue;
       }
-      for (const Window& w : windows(to, 0, to.units, limits)) move_part(part, from, from_positions, &to, w, nullptr, {});
+      for (const Window& w : windows(to, 0, to.units, limits))
+        move_part(part, from, from_positions, &to, w, nullptr, {});
       for (const Window& w : windows(to_positions, 0, to_positions.units, limits))
         move_part(part, from, from_positions, nullptr, {}, &to_positions, w);
     }
@@ -226,10 +231,14 @@ class SortEmitter {
     if (to_positions) {
       k.write("order", *to_positions, order).param("order_begin", order.first).param("order_count", order.count);
     }
-    k.flag("moves_keys", to != nullptr).flag("moves_positions", to_positions != nullptr).flag("last", last_);
+    k.flag("moves_keys", to != nullptr).flag("moves_positions", to_positions != nullptr).flag("first", first_);
+    k.param("kind_out", last_ ? order_kind(keys_.dtype, keys_.descending) : 0);
     k.constant("team", shape_.team()).constant("teams", shape_.wg / shape_.team()).constant("items", shape_.items);
-    k.constant("slots", shape_.slots());
-    k.shared("stage", "atomic<u32>", 4, shape_.stage()).shared("starts", wgsl::u32, 2ull * shape_.digits());
+    const uint32_t own = std::max(1u, shape_.digits() / shape_.wg);
+    k.constant("slots", shape_.slots()).constant("own", own).constant("counters", shape_.digits() / own);
+    k.shared("masks", "atomic<u32>", 4, 2ull * shape_.slots())
+        .shared("stage", wgsl::u32, shape_.stage())
+        .shared("starts", wgsl::u32, 2ull * shape_.digits());
     const double each = (to ? 8.0 : 4.0) + (to_positions ? (first_ ? 4.0 : 8.0) : 0.0);
     k.dispatch(part.tiles, {bytes(part, 8), bytes(part, each)});
   }
@@ -246,9 +255,8 @@ class SortEmitter {
 
 }  // namespace
 
-void add_order_key(Kernel& k, DType dtype, bool descending) {
-  k.flag("floats", dtype == DType::F32).flag("signed", dtype == DType::I32).flag("words", dtype == DType::U32);
-  k.flag("descending", descending).text("type", std::string(to_string(dtype)));
+uint64_t order_kind(DType dtype, bool descending) {
+  return (dtype == DType::F32 ? 2 : dtype == DType::I32 ? 1 : 0) + (descending ? 4 : 0);
 }
 
 bool suits_sort(const Graph& graph, const Node& node, const Target& target, const PlanOptions&) {
@@ -257,7 +265,7 @@ bool suits_sort(const Graph& graph, const Node& node, const Target& target, cons
   if (keys.extent < static_cast<uint64_t>(kShortestLine) || keys.lines == 0 || keys.elements() > UINT32_MAX ||
       limits.max_storage_buffers_per_shader_stage < 4)
     return false;
-  const SortShape shape = sort_shape(limits, keys.bits);
+  const SortShape shape = sort_shape(limits);
   return shape.wg > 0 && std::max<uint64_t>(keys.counts(shape), shape.tile()) * 4 <= most_bound(limits);
 }
 
@@ -266,7 +274,7 @@ void lower_sort(Lowering& lowering, const Node& node) {
   const StoragePtr x = lowering.storage(node.inputs[0]);
   const StoragePtr values = lowering.make_storage(node.outputs[0], node);
   const StoragePtr positions = lowering.make_storage(node.outputs[1], node);
-  SortEmitter(lowering, node, keys, sort_shape(lowering.limits(), keys.bits))
+  SortEmitter(lowering, node, keys, sort_shape(lowering.limits()))
       .run(word_view(*x), word_view(*values), word_view(*positions));
 }
 
@@ -300,8 +308,8 @@ void lower_segment_sum(Lowering& lowering, const Node& node) {
       k.param("result_begin", result.first).param("result_count", result.count).param("row_count", rows->units);
       k.param("columns", graph.type(node.inputs[0]).shape[1]).flag("first", w == 0);
       k.checks_stored().text("store", k.stored(*out, "sum"));
-      k.dispatch(groups_of(k, result.count), {static_cast<double>(all[w].count),
-                                              4.0 * static_cast<double>(all[w].count + result.count)});
+      k.dispatch(groups_of(k, result.count),
+                 {static_cast<double>(all[w].count), 4.0 * static_cast<double>(all[w].count + result.count)});
     }
 }
 

@@ -186,8 +186,8 @@ void lower_rows(Lowering& lowering, const Node& node);
 bool suits_rows(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_ranks(Lowering& lowering, const Node& node);
 void lower_place(Lowering& lowering, const Node& node);
-// Says which words of a kernel stand for elements in their order (order_key.wgsl).
-void add_order_key(Kernel& kernel, DType dtype, bool descending);
+// The kind of key (order_key.wgsl) that elements are put in order by.
+uint64_t order_kind(DType dtype, bool descending);
 void lower_sort(Lowering& lowering, const Node& node);
 bool suits_sort(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_search_sorted(Lowering& lowering, const Node& node);

@@ -28,8 +28,18 @@ std::vector<int64_t> in_order(const Tensor& line, bool descending) {
 }
 
 TEST(Sort, KnowsInfinitiesZerosAndNaN) {
-  const float odd[] = {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN(), INFINITY,
-                       -INFINITY, 0.0f, -0.0f, 1e-42f, -1e-42f, 3.4e38f, -3.4e38f, 1, -1};
+  const float odd[] = {std::numeric_limits<float>::quiet_NaN(),
+                       -std::numeric_limits<float>::quiet_NaN(),
+                       INFINITY,
+                       -INFINITY,
+                       0.0f,
+                       -0.0f,
+                       1e-42f,
+                       -1e-42f,
+                       3.4e38f,
+                       -3.4e38f,
+                       1,
+                       -1};
   for (const int64_t n : {40, 1300})
     for (const bool descending : {false, true}) {
       SCOPED_TRACE(cat(n, descending ? " descending" : ""));
@@ -131,8 +141,8 @@ TEST(Nearest, RefusesMoreThanThereAre) {
       nearest(points, k);
       FAIL() << "was taken";
     } catch (const Error& error) {
-      EXPECT_EQ(error.what(), cat("[nearest] k is ", k,
-                                  ", but a point has 7 others to choose from: expected 1 to that many"));
+      EXPECT_EQ(error.what(),
+                cat("[nearest] k is ", k, ", but a point has 7 others to choose from: expected 1 to that many"));
     }
   }
   EXPECT_EQ(nearest(points, points, 8).indices.shape(), (Shape{8, 8}));

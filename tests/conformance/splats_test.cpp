@@ -75,10 +75,22 @@ void add_colour(const Scene& scene, size_t i, const Numbers& way, Flat& flat) {
   // The real harmonics with the factors that they are defined by, of degree 0 to 3.
   const double a = std::sqrt(3 / (4 * pi)), b = std::sqrt(15 / (4 * pi)), c = std::sqrt(5 / (16 * pi));
   const double d = std::sqrt(35 / (32 * pi)), e = std::sqrt(105 / (4 * pi)), f = std::sqrt(21 / (32 * pi));
-  const double basis[16] = {1 / std::sqrt(4 * pi), -a * y, a * z, -a * x, b * x * y, -b * y * z,
-                            c * (3 * z * z - 1), -b * x * z, b / 2 * (x * x - y * y), -d * y * (3 * x * x - y * y),
-                            e * x * y * z, -f * y * (5 * z * z - 1), std::sqrt(7 / (16 * pi)) * z * (5 * z * z - 3),
-                            -f * x * (5 * z * z - 1), e / 2 * z * (x * x - y * y), -d * x * (x * x - 3 * y * y)};
+  const double basis[16] = {1 / std::sqrt(4 * pi),
+                            -a * y,
+                            a * z,
+                            -a * x,
+                            b * x * y,
+                            -b * y * z,
+                            c * (3 * z * z - 1),
+                            -b * x * z,
+                            b / 2 * (x * x - y * y),
+                            -d * y * (3 * x * x - y * y),
+                            e * x * y * z,
+                            -f * y * (5 * z * z - 1),
+                            std::sqrt(7 / (16 * pi)) * z * (5 * z * z - 3),
+                            -f * x * (5 * z * z - 1),
+                            e / 2 * z * (x * x - y * y),
+                            -d * x * (x * x - 3 * y * y)};
   for (size_t channel = 0; channel < 3; ++channel) {
     double sum = 0.5;
     for (size_t k = 0; k < static_cast<size_t>(scene.harmonics); ++k)
@@ -129,8 +141,7 @@ Flat flatten(const Scene& scene, const Eye& eye, size_t i, const SplatOptions& h
   flat.yy = xx / determinant;
   flat.opacity = scene.parts.at("opacities")[i];
   Numbers way(3);
-  for (size_t r = 0; r < 3; ++r)
-    way[r] = mean[r] + view[r] * view[3] + view[4 + r] * view[7] + view[8 + r] * view[11];
+  for (size_t r = 0; r < 3; ++r) way[r] = mean[r] + view[r] * view[3] + view[4 + r] * view[7] + view[8 + r] * view[11];
   add_colour(scene, i, way, flat);
   return flat;
 }
@@ -182,8 +193,9 @@ std::map<std::string, Tensor> inputs_of(const Scene& scene, const Eye& eye) {
 Value add_picture(Graph& graph, const Scene& scene, const SplatOptions& how) {
   std::vector<Value> parts;
   for (const char* part : kParts) parts.push_back(graph.input(part, DType::F32, scene.shape(part)));
-  const SplatPicture made = render({parts[0], parts[1], parts[2], parts[3], parts[4]},
-                                   {graph.input("view", DType::F32, {3, 4}), graph.input("lens", DType::F32, {4})}, how);
+  const SplatPicture made =
+      render({parts[0], parts[1], parts[2], parts[3], parts[4]},
+             {graph.input("view", DType::F32, {3, 4}), graph.input("lens", DType::F32, {4})}, how);
   return concat({made.colour, reshape(made.light, {how.height, how.width, 1})}, 2);
 }
 
@@ -335,13 +347,14 @@ TEST(Splats, FitAsInDoubles) {
   const Graph graph = loss_graph(scene, eye, wanted);
   Program program(device(), graph);
   const int steps = everything ? 200 : 40;
-  const Numbers on_device = losses_of_fit(scene, steps, [&](const Scene& at, std::map<std::string, Numbers>& gradients) {
-    const RunResult result = program.run(inputs_of(at, eye));
-    for (const std::string part : kParts)
-      for (int64_t i = 0; i < result.outputs.at("d_" + part).size(); ++i)
-        gradients[part].push_back(get(result.outputs.at("d_" + part), i));
-    return get(result.outputs.at("loss"), 0);
-  });
+  const Numbers on_device =
+      losses_of_fit(scene, steps, [&](const Scene& at, std::map<std::string, Numbers>& gradients) {
+        const RunResult result = program.run(inputs_of(at, eye));
+        for (const std::string part : kParts)
+          for (int64_t i = 0; i < result.outputs.at("d_" + part).size(); ++i)
+            gradients[part].push_back(get(result.outputs.at("d_" + part), i));
+        return get(result.outputs.at("loss"), 0);
+      });
   const Numbers exact = losses_of_fit(scene, steps, [&](const Scene& at, std::map<std::string, Numbers>& gradients) {
     const auto result = reference::run(graph, inputs_of(at, eye));
     for (const std::string part : kParts) gradients[part] = result.at("d_" + part).data;

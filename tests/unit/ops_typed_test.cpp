@@ -167,10 +167,10 @@ Graph every_op() {
 
 TEST(TypedOps, AreAllThere) {
   const Graph graph = every_op();
-  std::set<std::string_view> made = {"fused",   "conv_argmax",  "norm_stats", "norm_apply", "repack",
-                                     "arrange", "scatter_rows", "ranks",      "place",      "rows",
-                                     "strided", "conv_weights", "norm_sums",  "segment_sum",
-                                     "splat_blend_back"};  // passes' and gradients'
+  std::set<std::string_view> made = {"fused",     "conv_argmax", "norm_stats",      "norm_apply",
+                                     "repack",    "arrange",     "scatter_rows",    "ranks",
+                                     "place",     "rows",        "strided",         "conv_weights",
+                                     "norm_sums", "segment_sum", "splat_blend_back"};  // passes' and gradients'
   // Of decoders, which src/llm makes.
   made.insert({"block_matmul", "block_rows", "gated", "rope_turns", "cache_rows", "cached_attention", "choose_token",
                "mark_tokens"});
