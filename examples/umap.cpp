@@ -51,12 +51,27 @@ Value spread(Value squares) { return 1.0 + kA * pow(squares, scalar(squares, kB)
 
 Value squared_distance(Value a, Value b) { return reduce_sum(square(a - b), {{-1}}) + 1e-4; }
 
+// Where points start: how bright a neighbourhood is, and how it changes from one side to the other.
+Tensor start_of(const Tensor& features) {
+  const int64_t n = features.shape[0];
+  Tensor start(DType::F32, {n, 2});
+  for (int64_t i = 0; i < n; ++i) {
+    const float* row = features.as<float>() + 27 * i;
+    double all = 0, change = 0;
+    for (int64_t k = 0; k < 27; ++k) {
+      all += row[k];
+      change += row[k] * static_cast<double>(k / 9 - 1 + k / 3 % 3 - 1 + k % 3 - 1);
+    }
+    set(start, 2 * i, all - 13.5);
+    set(start, 2 * i + 1, change);
+  }
+  return start;
+}
+
 // Points in the plane that are pulled to their neighbours and pushed from points drawn at random.
-Graph layout(const Tensor& indices, const Tensor& shares) {
+Graph layout(const Tensor& indices, const Tensor& shares, const Tensor& start) {
   const int64_t n = indices.shape[0], k = indices.shape[1];
   Graph graph;
-  Tensor start(DType::F32, {n, 2});
-  for (int64_t i = 0; i < 2 * n; ++i) start.as<float>()[i] = static_cast<float>((i * 7919 + 13) % 2003) / 100 - 10;
   const Value places = graph.parameter("places", start), weights = graph.constant(shares);
   const Value own = reshape(places, {n, 1, 2});
   const Value near = gather(places, graph.constant(indices));
@@ -115,7 +130,7 @@ int main(int argc, char** argv) try {
 
   TrainerOptions options;
   options.schedule = {.kind = ScheduleKind::Cosine, .rate = 0.2, .total = steps};
-  Trainer trainer(device, layout(found.at("indices"), found.at("shares")), options);
+  Trainer trainer(device, layout(found.at("indices"), found.at("shares"), start_of(voxels.features)), options);
   double first = 0, last = 0;
   for (int64_t step = 0; step < steps; ++step) {
     last = trainer.step({}).loss;
