@@ -168,7 +168,11 @@ Lists list_tiles(const Tiles& tiles, const SplatGrid& grid) {
   Graph& graph = tiles.count.graph();
   const int64_t n = tiles.count.shape()[0], places = grid.listed;
   const Value ends = cumsum(reshape(tiles.count, {n}), 0), begins = ends - reshape(tiles.count, {n});
-  const Value total = apply("at_most", {slice_of(ends, 0, n - 1, n)}, {{"most", places}});
+  // A sum that would pass 32 bits is known by its size in floats.
+  const Value rough = reduce_sum(cast(tiles.count, DType::F32));
+  const Value needed = where(less(rough, scalar(rough, 1e9)), slice_of(ends, 0, n - 1, n),
+                             cast(min(rough, scalar(rough, 2e9)), DType::I32));
+  const Value total = apply("at_most", {needed}, {{"most", places}});
   const Value place = counted(graph, places);
   const Value splat = min(search_sorted(ends, place, true), scalar(place, static_cast<double>(n - 1)));
   const Value within = place - gather(begins, splat);
