@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "common.h"
+#include "gyrus/neighbours.h"
 #include "gyrus/nn.h"
 #include "passes/passes.h"
 
@@ -188,6 +189,18 @@ void add_attention(std::vector<Case>& cases, int64_t heads, int64_t length, int6
                      }});
 }
 
+// Keys and their positions: one long line, or many shorter ones.
+void add_sorts(std::vector<Case>& cases, int64_t keys) {
+  for (const Shape& shape : {Shape{keys}, Shape{keys / 16384, 16384}})
+    cases.push_back({"sort", to_string(shape), [=] {
+                       return plain(shape, [](Graph& g, ValueId x) {
+                         const Sorted sorted = sort({g, x});
+                         g.add_output("positions", sorted.positions.id());
+                         return sorted.values.id();
+                       });
+                     }});
+}
+
 // An encoder of `layers` blocks, normalised first, with heads of 64. `apart`: queries, keys and values are three
 // products, which a pass makes one.
 Graph encoder(int64_t layers, int64_t tokens, int64_t width, bool apart) {
@@ -222,6 +235,15 @@ Tensor ramp(const Shape& shape) {
   return t;
 }
 
+// Numbers in no order, as good as all different.
+Tensor scrambled(const Shape& shape) {
+  Tensor t(DType::F32, shape);
+  uint32_t state = 1;
+  for (int64_t i = 0; i < t.size(); ++i)
+    t.as<float>()[i] = static_cast<float>(static_cast<int32_t>(state = state * 1664525 + 1013904223)) * 0x1p-20f;
+  return t;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -238,6 +260,7 @@ int main(int argc, char** argv) try {
   add_linear(cases, software ? 64 : 512, software ? 96 : 768);
   add_rows(cases, software ? 256 : 8192, software ? 512 : 4096);
   add_attention(cases, software ? 2 : 16, software ? 256 : 4096, 64);
+  add_sorts(cases, software ? 1 << 18 : 1 << 24);
   const int64_t tokens = software ? 32 : 512, width = software ? 128 : 768;
   for (const bool apart : {false, true})
     cases.push_back({apart ? "encoder q, k, v" : "encoder", cat("12 layers, ", tokens, " x ", width),
@@ -259,8 +282,9 @@ int main(int argc, char** argv) try {
     const Graph graph = optimize(c.build(), Precision::F32);
     const Shape shape = graph.type(graph.inputs()[0].value).shape;
     Executor executor(device, make_plan(graph, limits, plan_options(device)));
-    Rates r = measure(warm_up, executor, {{"x", ramp(shape)}}, {kSpread, kGather});
-    if (c.whole) r.ms = whole_ms(warm_up, executor, {{"x", ramp(shape)}});
+    const std::map<std::string, Tensor> inputs = {{"x", c.op == "sort" ? scrambled(shape) : ramp(shape)}};
+    Rates r = measure(warm_up, executor, inputs, {kSpread, kGather});
+    if (c.whole) r.ms = whole_ms(warm_up, executor, inputs);
     std::printf("%-16s %-24s %10.3f %10.1f %7.1f %10.1f %7.1f\n", c.op.c_str(), c.name.c_str(), r.ms, r.gflops(),
                 100 * r.gflops() / peak_flops, r.gbytes(), 100 * r.gbytes() / peak_bytes);
     std::fflush(stdout);

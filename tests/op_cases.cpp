@@ -78,6 +78,7 @@ const std::vector<OpCase>& op_cases() {
     add_large_cases(all);
     add_matmul_cases(all);
     add_order_cases(all);
+    add_sort_cases(all);
     add_random_cases(all);
     add_scan_cases(all);
     add_block_cases(all);

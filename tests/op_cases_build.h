@@ -61,6 +61,7 @@ void add_large_cases(std::vector<OpCase>& cases);
 void add_matmul_cases(std::vector<OpCase>& cases);
 void add_order_cases(std::vector<OpCase>& cases);
 void add_scan_cases(std::vector<OpCase>& cases);
+void add_sort_cases(std::vector<OpCase>& cases);
 void add_random_cases(std::vector<OpCase>& cases);
 
 }  // namespace gyrus::test

@@ -1,8 +1,10 @@
 #include "ops/order.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "gyrus/neighbours.h"
 #include "ops/building.h"
 #include "ops/common.h"
 
@@ -21,13 +23,20 @@ void each_line(const Shape& shape, size_t axis, Visit visit) {
   for (int64_t line = 0; line < lines; ++line) visit(line / inner * inner * extent + line % inner, inner);
 }
 
+}  // namespace
+
+bool comes_before(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
+
+namespace {
+
 // The positions of a line in their order.
 std::vector<int64_t> order_of(const RefTensor& x, int64_t first, int64_t stride, int64_t extent, bool largest) {
   std::vector<int64_t> order(static_cast<size_t>(extent));
   std::iota(order.begin(), order.end(), 0);
   const auto value = [&](int64_t k) { return x.data[static_cast<size_t>(first + k * stride)]; };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return largest ? value(a) > value(b) : value(a) < value(b); });
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return largest ? comes_before(value(b), value(a)) : comes_before(value(a), value(b));
+  });
   return order;
 }
 
@@ -40,16 +49,10 @@ int64_t k_of(const Node& node, const Shape& shape, size_t axis) {
   return k;
 }
 
-// Every element is compared with every other of its line.
-constexpr int64_t kLongestLine = 1 << 17;
-
 std::vector<TensorType> infer_top_k(const Node& node, const std::vector<TensorType>& inputs) {
   check_node(node, inputs, 1, 1, {"axis", "k", "largest"});
   const size_t axis = axis_of(node, inputs[0].shape);
   Shape shape = inputs[0].shape;
-  if (shape[axis] > kLongestLine)
-    fail(ErrorCode::Unsupported, node.op, "a line of ", shape[axis], " elements; at most ", kLongestLine,
-         " are put in order");
   shape[axis] = k_of(node, shape, axis);
   return {{inputs[0].dtype, shape, Layout::Plain}, {DType::I32, shape, Layout::Plain}};
 }
@@ -69,6 +72,9 @@ void reference_top_k(const Node& node, const std::vector<const RefTensor*>& inpu
   });
 }
 
+// Up to here every element of a line is compared with every other; longer lines are sorted.
+constexpr int64_t kRankedLine = 1024;
+
 std::vector<ValueId> decompose_top_k(Graph& graph, const Node& node) {
   const TensorType type = graph.type(node.inputs[0]);
   const size_t axis = axis_of(node, type.shape);
@@ -81,6 +87,12 @@ std::vector<ValueId> decompose_top_k(Graph& graph, const Node& node) {
   };
   const bool wide = type.dtype == DType::F32 || type.dtype == DType::I32 || type.dtype == DType::U32;
   const ValueId x = cast(node.inputs[0], wide ? type.dtype : is_float(type.dtype) ? DType::F32 : DType::I32);
+  if (type.shape[axis] > kRankedLine) {
+    const Labelled labelled(graph, node);
+    const Sorted sorted = sort({graph, x}, static_cast<int64_t>(axis), largest_of(node));
+    return {cast(slice_of(sorted.values, axis, 0, result[axis]).id(), type.dtype),
+            slice_of(sorted.positions, axis, 0, result[axis]).id()};
+  }
   const Attrs along{{"axis", static_cast<int64_t>(axis)}, {"k", result[axis]}};
   const ValueId ranks = graph.add(
       "ranks", {x}, {{"axis", static_cast<int64_t>(axis)}, {"largest", int64_t{largest_of(node)}}}, node.label);

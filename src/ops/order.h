@@ -13,4 +13,7 @@ extern const OpDef kRanks;
 // Elements of x (4 bytes) put at their place along `axis`, i32, as far as it is below `k`. Places differ.
 extern const OpDef kPlace;
 
+// Whether a stands before b where small ones come first: NaN is above all numbers, and equals itself.
+bool comes_before(double a, double b);
+
 }  // namespace gyrus

@@ -13,12 +13,15 @@
 #include "ops/conv_backward.h"
 #include "ops/elementwise.h"
 #include "ops/expand.h"
+#include "ops/fft.h"
+#include "ops/frames.h"
 #include "ops/fused.h"
 #include "ops/gather.h"
 #include "ops/grouped.h"
 #include "ops/in_training.h"
 #include "ops/indexing.h"
 #include "ops/matmul.h"
+#include "ops/neighbours.h"
 #include "ops/norm.h"
 #include "ops/order.h"
 #include "ops/pad.h"
@@ -31,6 +34,8 @@
 #include "ops/sample.h"
 #include "ops/scan.h"
 #include "ops/slice.h"
+#include "ops/sort.h"
+#include "ops/splats.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
 #include "ops/update_slice.h"
@@ -40,19 +45,22 @@ namespace gyrus {
 const std::vector<const OpDef*>& all_ops() {
   static const std::vector<const OpDef*> ops = [] {
     std::vector<const OpDef*> all = {
-        &kConv,      &kConvArgmax,      &kNormStats,   &kNormApply,   &kGroupNorm,  &kInstanceNorm, &kBatchNorm,
-        &kFused,     &kReshape,         &kTranspose,   &kSlice,       &kConcat,     &kPad,          &kExpand,
-        &kReduceSum, &kReduceMean,      &kReduceMax,   &kReduceMin,   &kArgmax,     &kSoftmax,      &kRepack,
-        &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
-        &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
-        &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,   &kInTraining,  &kCummax,      &kLinearScan, &kLstmSteps,    &kGruSteps,
+        &kConv,      &kConvArgmax,      &kNormStats,   &kNormApply,   &kGroupNorm,    &kInstanceNorm, &kBatchNorm,
+        &kFused,     &kReshape,         &kTranspose,   &kSlice,       &kConcat,       &kPad,          &kExpand,
+        &kReduceSum, &kReduceMean,      &kReduceMax,   &kReduceMin,   &kArgmax,       &kSoftmax,      &kRepack,
+        &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd,   &kArgmin,       &kGatherElements,
+        &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,       &kCumprod,      &kTopK,
+        &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,    &kRmsNorm,      &kRows,
+        &kStrided,   &kConvTranspose,   &kInTraining,  &kCummax,      &kLinearScan,   &kLstmSteps,    &kGruSteps,
+        &kSort,      &kSearchSorted,    &kSegmentSum,  &kAtMost,      &kNearest,      &kFuzzyWeights, &kSplatBlend,
+        &kFft,       &kFrames,
     };
     if constexpr (kLanguage)
-      all.insert(all.end(), {&kBlockMatmul, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention,
-                             &kChooseToken, &kMarkTokens, &kSelectiveScan, &kDeltaRule, &kDeltaStates, &kGroupRows,
-                             &kGroupedMatmul, &kGroupedWeights});
-    if constexpr (kTraining) all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample, &kLstmBack, &kGruBack});
+      all.insert(all.end(), {&kBlockMatmul, &kBlockNormed, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows,
+                             &kCachedAttention, &kChooseToken, &kMarkTokens, &kSelectiveScan, &kDeltaRule,
+                             &kDeltaStates, &kGroupRows, &kGroupedMatmul, &kGroupedWeights});
+    if constexpr (kTraining)
+      all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample, &kLstmBack, &kGruBack, &kSplatBlendBack});
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;
   }();

@@ -35,17 +35,18 @@ const char* combine_text(Reduction reduction) {
 
 void lower_ranks(Lowering& lowering, const Node& node) {
   const Line line = line_of(node, lowering.graph().type(node.inputs[0]).shape);
-  const StoragePtr in = lowering.storage(node.inputs[0]);
+  const DType dtype = lowering.graph().type(node.inputs[0]).dtype;
+  const Storage in = word_view(*lowering.storage(node.inputs[0]));
   const StoragePtr out = lowering.make_storage(node.outputs[0], node);
-  const std::vector<Window> all = windows(*in, 0, in->units, lowering.limits());
+  const std::vector<Window> all = windows(in, 0, in.units, lowering.limits());
   for (const Window& result : windows(*out, 0, out->units, lowering.limits()))
-    for (const Window& own : windows(*in, result.first, result.count, lowering.limits()))
+    for (const Window& own : windows(in, result.first, result.count, lowering.limits()))
       for (size_t w = 0; w < all.size(); ++w) {
         Kernel k(lowering, "ranks", label_of(node));
-        k.workgroup(64).read("own", *in, own).param("own_begin", own.first).param("own_count", own.count);
-        k.read("others", *in, all[w]).param("others_begin", all[w].first).param("others_count", all[w].count);
+        k.workgroup(64).read("own", in, own).param("own_begin", own.first).param("own_count", own.count);
+        k.read("others", in, all[w]).param("others_begin", all[w].first).param("others_count", all[w].count);
         k.write("result", *out, result).param("extent", line.extent).param("inner", line.inner);
-        k.flag("first", w == 0).flag("largest", node.attrs.integer("largest", 1) != 0);
+        k.flag("first", w == 0).param("kind", order_kind(dtype, node.attrs.integer("largest", 1) != 0));
         k.dispatch(groups_for(k, own.count), {static_cast<double>(own.count) * static_cast<double>(line.extent),
                                               static_cast<double>(4 * (own.count * 2 + all[w].count))});
       }

@@ -186,6 +186,17 @@ void lower_rows(Lowering& lowering, const Node& node);
 bool suits_rows(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_ranks(Lowering& lowering, const Node& node);
 void lower_place(Lowering& lowering, const Node& node);
+// The kind of key (order_key.wgsl) that elements are put in order by.
+uint64_t order_kind(DType dtype, bool descending);
+void lower_sort(Lowering& lowering, const Node& node);
+bool suits_sort(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
+void lower_search_sorted(Lowering& lowering, const Node& node);
+void lower_segment_sum(Lowering& lowering, const Node& node);
+void lower_nearest(Lowering& lowering, const Node& node);
+void lower_fuzzy_weights(Lowering& lowering, const Node& node);
+void lower_splat_blend(Lowering& lowering, const Node& node);
+void lower_splat_blend_back(Lowering& lowering, const Node& node);
+void lower_at_most(Lowering& lowering, const Node& node);
 void lower_sample(Lowering& lowering, const Node& node);
 bool suits_sample(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_scatter_rows(Lowering& lowering, const Node& node);

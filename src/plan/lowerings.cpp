@@ -19,6 +19,7 @@
 #include "ops/grouped.h"
 #include "ops/indexing.h"
 #include "ops/matmul.h"
+#include "ops/neighbours.h"
 #include "ops/norm.h"
 #include "ops/order.h"
 #include "ops/pad.h"
@@ -31,6 +32,8 @@
 #include "ops/sample.h"
 #include "ops/scan.h"
 #include "ops/slice.h"
+#include "ops/sort.h"
+#include "ops/splats.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
 #include "ops/update_slice.h"
@@ -69,6 +72,13 @@ const LoweringEntry kLowerings[] = {
     {&kLinearScan, lower_scan, nullptr, suits_scan},
     {&kLstmSteps, lower_recurrent, nullptr, suits_recurrent},
     {&kGruSteps, lower_recurrent, nullptr, suits_recurrent},
+    {&kSort, lower_sort, nullptr, suits_sort},
+    {&kSearchSorted, lower_search_sorted},
+    {&kSegmentSum, lower_segment_sum},
+    {&kAtMost, lower_at_most},
+    {&kNearest, lower_nearest},
+    {&kFuzzyWeights, lower_fuzzy_weights},
+    {&kSplatBlend, lower_splat_blend},
     {&kConv, lower_conv, order_conv},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},
@@ -100,6 +110,7 @@ const LoweringEntry kLowerings[] = {
     {&kSample, lower_sample, nullptr, suits_sample},
     {&kLstmBack, lower_recurrent, nullptr, suits_recurrent},
     {&kGruBack, lower_recurrent, nullptr, suits_recurrent},
+    {&kSplatBlendBack, lower_splat_blend_back},
 };
 
 const LoweringEntry* find_lowering(const OpDef& def) {

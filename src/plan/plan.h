@@ -100,6 +100,7 @@ struct PlanArgument {
 enum class ReportKind : uint8_t {
   Index,   // an index out of range; words 1 and 2 of the report are the index (as i32) and the extent
   Finite,  // a value that is not finite
+  Room,    // more is needed than there are places for; words 1 and 2 are the two numbers
 };
 
 // What a kernel may report, and the node that it means.

@@ -16,7 +16,7 @@
 //   states      [ { name, dtype, shape, pieces, start: offset in the weights | null } ]
 //   arguments   [ { name, dtype: "f32" | "i32" | "u32", least, most, offset } ]
 //   report      range | null
-//   reports     [ { kind: "index" | "finite", label } ]
+//   reports     [ { kind: "index" | "finite" | "room", label } ]
 //
 // A range is [buffer, offset, size], in bytes. Every key must be there and no other.
 // The names and the fields of every entry stand here once, for writing and reading.
@@ -60,7 +60,8 @@ inline constexpr Name<BindingKind> kBindingKinds[] = {
     {BindingKind::ReadStorage, "read"}, {BindingKind::ReadWriteStorage, "write"}, {BindingKind::Uniform, "uniform"}};
 inline constexpr Name<DType> kDTypes[] = {
     {DType::F32, "f32"}, {DType::F16, "f16"}, {DType::I32, "i32"}, {DType::U32, "u32"}, {DType::U8, "u8"}};
-inline constexpr Name<ReportKind> kReportKinds[] = {{ReportKind::Index, "index"}, {ReportKind::Finite, "finite"}};
+inline constexpr Name<ReportKind> kReportKinds[] = {
+    {ReportKind::Index, "index"}, {ReportKind::Finite, "finite"}, {ReportKind::Room, "room"}};
 
 constexpr auto& names_of(BufferKind) { return kBufferKinds; }
 constexpr auto& names_of(BindingKind) { return kBindingKinds; }

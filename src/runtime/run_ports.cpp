@@ -126,6 +126,8 @@ void check_report(const Plan& plan, const uint32_t (&words)[4]) {
   if (report.kind == ReportKind::Finite)
     fail(ErrorCode::NonFinite, {Hint::SinglePrecision, Hint::OtherDevice}, report.label,
          "computed a value that is not finite");
+  if (report.kind == ReportKind::Room)
+    fail(ErrorCode::InvalidInput, report.label, "needs ", words[1], " places and has ", words[2], ": give it more");
   fail(ErrorCode::InvalidInput, report.label, "index ", static_cast<int32_t>(words[1]),
        " is out of range: the extent is ", words[2]);
 }

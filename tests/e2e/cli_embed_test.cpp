@@ -49,6 +49,30 @@ TEST_F(Embed, ExampleOfANetworkLearns) {
   EXPECT_EQ(outcome.out.rfind("3 * 2 - 1 = 5 on ", 0), 0u) << outcome.out;
 }
 
+// The number before a word.
+double number_before(const std::string& text, const std::string& word, size_t start = 0) {
+  const size_t end = text.find(word, start);
+  if (end == std::string::npos) return -1e9;
+  return std::stod(text.substr(text.find_last_of(' ', end - 1) + 1));
+}
+
+TEST_F(Embed, ExampleMapsAHead) {
+  const Outcome outcome = run({"map.png", "300", "40"}, {}, GYRUS_UMAP_PROGRAM);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const double by_features = number_before(outcome.out, " % by their features");
+  EXPECT_GT(by_features, 50) << outcome.out;
+  EXPECT_GT(number_before(outcome.out, " % in the plane"), by_features - 30) << outcome.out;
+  EXPECT_EQ(text_of(in_folder("map.png")).substr(1, 3), "PNG");
+}
+
+TEST_F(Embed, ExampleFitsSplats) {
+  const Outcome outcome = run({"balls.png", "120", "40"}, {}, GYRUS_SPLATS_PROGRAM);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const double before = number_before(outcome.out, " dB to");
+  EXPECT_GT(number_before(outcome.out, " dB for a view"), before + 2) << outcome.out;
+  EXPECT_EQ(text_of(in_folder("balls.png")).substr(1, 3), "PNG");
+}
+
 TEST_F(Embed, ExampleCountsTheVoxelsOfAClass) {
   write_threshold_model("model");
   const Volume volume = ramp_volume(16);

@@ -5,8 +5,10 @@
 
 #include "core/error.h"
 #include "graph/op.h"
+#include "gyrus/neighbours.h"
 #include "gyrus/nn.h"
 #include "gyrus/random.h"
+#include "gyrus/splats.h"
 
 namespace gyrus::test {
 namespace {
@@ -137,6 +139,13 @@ Graph every_op() {
   EXPECT_EQ(cumprod(m, 1).shape(), m.shape());
   EXPECT_EQ(top_k(m, 2, 1).positions.shape(), (Shape{3, 2}));
   const Value r = g.input("r", DType::F32, {5});
+  EXPECT_EQ(sort(m, 0).values.shape(), m.shape());
+  EXPECT_EQ(search_sorted(r, m).shape(), m.shape());
+  EXPECT_EQ(fuzzy_graph(nearest(m, 2).indices, nearest(m, 2).distances).weights.shape(), (Shape{3, 2}));
+  const Value q = g.input("q", DType::F32, {3, 4}), triples = g.input("triples", DType::F32, {3, 3}),
+              three = g.input("three", DType::F32, {3}), sh = g.input("sh", DType::F32, {3, 4, 3});
+  EXPECT_EQ(render({triples, triples, q, three, sh}, {q, c}, {.width = 20, .height = 10, .capacity = 9}).colour.shape(),
+            (Shape{10, 20, 3}));
   for (const Value v : {softmax(m, 1), log_softmax(m, 1), layer_norm(m, r, r), rms_norm(m, r)})
     EXPECT_EQ(v.shape(), m.shape());
   EXPECT_EQ(matmul(m, m, {.transpose_b = true}).shape(), (Shape{3, 3}));
@@ -158,9 +167,10 @@ Graph every_op() {
 
 TEST(TypedOps, AreAllThere) {
   const Graph graph = every_op();
-  std::set<std::string_view> made = {"fused",   "conv_argmax",  "norm_stats", "norm_apply", "repack",
-                                     "arrange", "scatter_rows", "ranks",      "place",      "rows",
-                                     "strided", "conv_weights", "norm_sums"};  // passes' and gradients'
+  std::set<std::string_view> made = {"fused",     "conv_argmax", "norm_stats",      "norm_apply",
+                                     "repack",    "arrange",     "scatter_rows",    "ranks",
+                                     "place",     "rows",        "strided",         "conv_weights",
+                                     "norm_sums", "segment_sum", "splat_blend_back"};  // passes' and gradients'
   // Of decoders, which src/llm makes.
   made.insert({"block_matmul", "block_rows", "gated", "rope_turns", "cache_rows", "cached_attention", "choose_token",
                "mark_tokens"});

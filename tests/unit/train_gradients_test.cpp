@@ -133,7 +133,7 @@ bool is_smooth(const OpCase& c) {
 bool has_none(const std::string& message) {
   for (const char* known :
        {"norm_sums", "rows", "strided", "fused", "repack", "arrange", "carries a body", "statistics",
-        "scatter with mul, min or max", "op block_matmul", "op cached_attention", "op gated"})
+        "scatter with mul, min or max", "op splat_blend_back", "op block_matmul", "op cached_attention", "op gated"})
     if (message.find(known) != std::string::npos) return true;
   return false;
 }

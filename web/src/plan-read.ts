@@ -98,7 +98,7 @@ function piece(json: unknown, where: string): Piece {
 const bufferKind = oneOf<BufferKind>(["storage", "weights", "params", "state", "arguments"]);
 const bindingKind = oneOf<BindingKind>(["read", "write", "uniform"]);
 const dtype = oneOf<DType>(["f32", "f16", "i32", "u32", "u8"]);
-const reportKind = oneOf<PlanReport["kind"]>(["index", "finite"]);
+const reportKind = oneOf<PlanReport["kind"]>(["index", "finite", "room"]);
 const precision = oneOf<Precision>(["f32", "f16"]);
 
 function buffer(json: unknown, where: string): PlanBuffer {

@@ -87,7 +87,7 @@ export interface PlanArgument {
 
 /** What a kernel may report, and the node that it means. */
 export interface PlanReport {
-  kind: "index" | "finite";
+  kind: "index" | "finite" | "room";
   label: string;
 }
 

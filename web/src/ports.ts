@@ -120,5 +120,7 @@ export function checkReported({ reports }: Plan, words: Uint8Array): void {
   if (report.kind === "finite")
     throw new GyrusError("non-finite", `[${report.label}] computed a value that is not finite`,
       { hints: ["single-precision", "other-device"] });
+  if (report.kind === "room")
+    throw invalid(report.label, `needs ${view.getUint32(4, true)} places and has ${view.getUint32(8, true)}: give it more`);
   throw invalid(report.label, `index ${view.getInt32(4, true)} is out of range: the extent is ${view.getUint32(8, true)}`);
 }
