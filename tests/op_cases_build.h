@@ -61,5 +61,6 @@ void add_large_cases(std::vector<OpCase>& cases);
 void add_matmul_cases(std::vector<OpCase>& cases);
 void add_order_cases(std::vector<OpCase>& cases);
 void add_random_cases(std::vector<OpCase>& cases);
+void add_signal_cases(std::vector<OpCase>& cases);
 
 }  // namespace gyrus::test

@@ -6,6 +6,7 @@
 #include "ops/concat.h"
 #include "ops/conv.h"
 #include "ops/expand.h"
+#include "ops/frames.h"
 #include "ops/fused.h"
 #include "ops/gather.h"
 #include "ops/matmul.h"
@@ -28,7 +29,7 @@ const std::unordered_map<const OpDef*, Prepare>& table() {
       {&kPad, prepare_movement},         {&kExpand, prepare_movement},        {&kRows, prepare_rows},
       {&kReduceSum, prepare_reduction},  {&kReduceMean, prepare_reduction},   {&kReduceMax, prepare_reduction},
       {&kReduceMin, prepare_reduction},  {&kArgmax, prepare_argmax},          {&kGather, prepare_gather},
-      {&kAttention, prepare_attention},
+      {&kAttention, prepare_attention},  {&kFrames, prepare_movement},
   };
   return kernels;
 }

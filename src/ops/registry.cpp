@@ -13,6 +13,8 @@
 #include "ops/conv_backward.h"
 #include "ops/elementwise.h"
 #include "ops/expand.h"
+#include "ops/fft.h"
+#include "ops/frames.h"
 #include "ops/fused.h"
 #include "ops/gather.h"
 #include "ops/in_training.h"
@@ -42,7 +44,7 @@ const std::vector<const OpDef*>& all_ops() {
         &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
         &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
         &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,   &kInTraining,
+        &kStrided,   &kConvTranspose,   &kInTraining,  &kFft,         &kFrames,
     };
     if constexpr (kLanguage)
       all.insert(all.end(), {&kBlockMatmul, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention,

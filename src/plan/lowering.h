@@ -186,6 +186,8 @@ void lower_rows(Lowering& lowering, const Node& node);
 bool suits_rows(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_ranks(Lowering& lowering, const Node& node);
 void lower_place(Lowering& lowering, const Node& node);
+void lower_fft(Lowering& lowering, const Node& node);
+bool suits_fft(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_sample(Lowering& lowering, const Node& node);
 bool suits_sample(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_scatter_rows(Lowering& lowering, const Node& node);
