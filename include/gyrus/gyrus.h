@@ -15,6 +15,7 @@
 #include "gyrus/program.h"
 #include "gyrus/random.h"
 #include "gyrus/segmenter.h"
+#include "gyrus/signal.h"
 #include "gyrus/train.h"
 #include "gyrus/trainer.h"
 #include "gyrus/verify.h"

@@ -75,15 +75,37 @@ fn any_radix(at: u32, h: u32, radix: u32, k: u32) -> vec2<f32> {
   return sum;
 }
 
+// i / divisor of numbers below 2^20, by one over the divisor: a half is more than all that is rounded.
+fn over(i: u32, one_over: f32) -> u32 {
+  return u32((f32(i) + 0.5) * one_over);
+}
+
+// Line and place of column `t` of a workgroup whose first one has these.
+fn column_at(first_line: u32, first_place: u32, t: u32) -> vec2<u32> {
+  let place = first_place + t;
+  if (P.across < 65536u) {
+    let lines = over(place, 1.0 / f32(P.across));
+    return vec2<u32>(first_line + lines, place - lines * P.across);
+  }
+  let wraps = place >= P.across;
+  return vec2<u32>(first_line + select(0u, 1u, wraps), select(place, place - P.across, wraps));
+}
+
 {{main}}
   let first = group_index(wid, nwg) * P.together;
+  let first_line = first / P.across;
+  let first_place = first % P.across;
   let all = P.length * P.together;
+  let by_length = 1.0 / f32(P.length);
+  let by_together = 1.0 / f32(P.together);
   for (var i = lane; i < all; i += {{wg}}u) {
-    let j = select(i % P.length, i / P.together, P.load_across != 0u);
-    let column = select(i / P.length, i % P.together, P.load_across != 0u);
-    let t = first + column;
-    if (t < P.columns) {
-      stage[column * P.row + j] = load(t / P.across, t % P.across + P.across * j);
+    let fast = over(i, select(by_length, by_together, P.load_across != 0u));
+    let slow = i - fast * select(P.length, P.together, P.load_across != 0u);
+    let j = select(slow, fast, P.load_across != 0u);
+    let column = select(fast, slow, P.load_across != 0u);
+    if (first + column < P.columns) {
+      let place = column_at(first_line, first_place, column);
+      stage[column * P.row + j] = load(place.x, place.y + P.across * j);
     }
   }
   var source = 0u;
@@ -93,27 +115,30 @@ fn any_radix(at: u32, h: u32, radix: u32, k: u32) -> vec2<f32> {
     workgroupBarrier();
     let radix = (select(P.radices_behind, P.radices, step < 4u) >> (8u * (step % 4u))) & 255u;
     let h = P.length / radix;
+    let by_s = 1.0 / f32(s);
     if (radix > 5u) {
       for (var i = lane; i < all; i += {{wg}}u) {
-        let column = i / P.length * P.row;
-        let o = i % P.length;
-        let q = o % s;
-        let k = o / s % radix;
-        let p = o / s / radix;
-        let sum = any_radix(source + column + q + s * p, h, radix, k);
-        put(to + column + o, p * k * s, sum);
+        let column = over(i, by_length);
+        let o = i - column * P.length;
+        let rest = over(o, by_s);
+        let p = over(rest, 1.0 / f32(radix));
+        let k = rest - p * radix;
+        let sum = any_radix(source + column * P.row + o - rest * s + s * p, h, radix, k);
+        put(to + column * P.row + o, p * k * s, sum);
       }
     } else {
+      let by_h = 1.0 / f32(h);
       for (var i = lane; i < h * P.together; i += {{wg}}u) {
-        let b = i % h;
-        let q = b % s;
-        let at = source + i / h * P.row + b;
-        let into = to + i / h * P.row + q + (b - q) * radix;
+        let column = over(i, by_h);
+        let b = i - column * h;
+        let turn = over(b, by_s) * s;  // of result 1: b less what is left
+        let at = source + column * P.row + b;
+        let into = to + column * P.row + b + turn * (radix - 1u);
         switch radix {
-          case 2u: { two(at, h, into, s, b - q); }
-          case 3u: { three(at, h, into, s, b - q); }
-          case 4u: { four(at, h, into, s, b - q); }
-          default: { five(at, h, into, s, b - q); }
+          case 2u: { two(at, h, into, s, turn); }
+          case 3u: { three(at, h, into, s, turn); }
+          case 4u: { four(at, h, into, s, turn); }
+          default: { five(at, h, into, s, turn); }
         }
       }
     }
@@ -124,11 +149,19 @@ fn any_radix(at: u32, h: u32, radix: u32, k: u32) -> vec2<f32> {
   }
   workgroupBarrier();
   for (var i = lane; i < all; i += {{wg}}u) {
-    let k = select(i % P.length, i / P.together, P.store_across != 0u);
-    let column = select(i / P.length, i % P.together, P.store_across != 0u);
-    let t = first + column;
-    if (t < P.columns) {
-      finish(t / P.across, t % P.across, k, stage[source + column * P.row + k]);
+    let fast = over(i, select(by_length, by_together, P.store_across != 0u));
+    let slow = i - fast * select(P.length, P.together, P.store_across != 0u);
+    let k = select(slow, fast, P.store_across != 0u);
+    let column = select(fast, slow, P.store_across != 0u);
+    if (first + column < P.columns) {
+      let place = column_at(first_line, first_place, column);
+      var value = stage[source + column * P.row + k];
+      var p = 0u;
+      if (P.turns != 0u) {
+        p = place.y / P.stride;
+        value = times(value, whole_turn(p * k * P.turns));
+      }
+      store(place.x, place.y + P.stride * ((P.length - 1u) * p + k), value);
     }
   }
 }

@@ -32,10 +32,14 @@ fn sixteen(x: Four, y: Four, z: Four, w: Four) -> array<Four, 4> {
       four(p[3], times(q[3], kTurn3), times(r[3], kTurn6), times(s[3], -kTurn1)));
 }
 
+// Where element `position` of a column lies: lanes that stand 16 elements apart meet in no bank.
+fn slot(column: u32, position: u32) -> u32 {
+  return column * P.row + position + position / 16u;
+}
+
 {{main}}
   let first = group_index(wid, nwg) << P.together_bits;
   let mask = (1u << P.together_bits) - 1u;
-  let row = P.length + 1u;  // odd: columns lie in different banks
   {
     let b = select(lane % {{rest}}u, lane >> P.together_bits, P.load_across != 0u);
     let column = select(lane / {{rest}}u, lane & mask, P.load_across != 0u);
@@ -47,12 +51,24 @@ fn sixteen(x: Four, y: Four, z: Four, w: Four) -> array<Four, 4> {
     let x{{j}} = Four({{@i=4}}load(line, at + (4u * {{i}}u + {{j}}u) * apart), {{/i}});
 {{/j}}
     let y = sixteen(x0, x1, x2, x3);
-    let to = column * row + 16u * b;
-{{@k=4}}
-{{@m=4}}
-    stage[to + {{k}}u + 4u * {{m}}u] = times(y[{{k}}][{{m}}], tables[b * ({{k}}u + 4u * {{m}}u)]);
+    let to = slot(column, 16u * b);
+    // Result k is turned by k b: from the turns of b and 4 b, so that errors do not grow with k.
+    let turn1 = tables[b];
+    let turn2 = times(turn1, turn1);
+    let turn3 = times(turn2, turn1);
+    let turn4 = tables[4u * b];
+    stage[to] = y[0][0];
+    stage[to + 1u] = times(y[1][0], turn1);
+    stage[to + 2u] = times(y[2][0], turn2);
+    stage[to + 3u] = times(y[3][0], turn3);
+    var turn = turn4;
+{{@m=3}}
+    stage[to + 4u + 4u * {{m}}u] = times(y[0][1 + {{m}}], turn);
+    stage[to + 5u + 4u * {{m}}u] = times(y[1][1 + {{m}}], times(turn, turn1));
+    stage[to + 6u + 4u * {{m}}u] = times(y[2][1 + {{m}}], times(turn, turn2));
+    stage[to + 7u + 4u * {{m}}u] = times(y[3][1 + {{m}}], times(turn, turn3));
+    turn = times(turn, turn4);
 {{/m}}
-{{/k}}
   }
   workgroupBarrier();
   for (var i = lane; i < (16u << P.together_bits); i += {{wg}}u) {
@@ -64,36 +80,44 @@ fn sixteen(x: Four, y: Four, z: Four, w: Four) -> array<Four, 4> {
     }
     let line = t / P.across;
     let place = t % P.across;
-    let at = column * row + q;
+    let p = place / P.stride;
+    let to = place + P.stride * ((P.length - 1u) * p + q);
+    let apart = 16u * P.stride;
+    let at = slot(column, q);
 {{#rest16}}
 {{@j=4}}
-    let x{{j}} = Four({{@i=4}}stage[at + 16u * (4u * {{i}}u + {{j}}u)], {{/i}});
+    let x{{j}} = Four({{@i=4}}stage[at + 17u * (4u * {{i}}u + {{j}}u)], {{/i}});
 {{/j}}
     let y = sixteen(x0, x1, x2, x3);
-{{@k=4}}
-{{@m=4}}
-    finish(line, place, q + 16u * ({{k}}u + 4u * {{m}}u), y[{{k}}][{{m}}]);
-{{/m}}
-{{/k}}
 {{/rest16}}
 {{#rest8}}
-    let even = four({{@i=4}}stage[at + 16u * 2u * {{i}}u], {{/i}});
-    let odd = four({{@i=4}}stage[at + 16u * (2u * {{i}}u + 1u)], {{/i}});
-    let turned = Four(odd[0], times(odd[1], kTurn2), vec2<f32>(odd[2].y, -odd[2].x), times(odd[3], kTurn6));
-{{@k=4}}
-    finish(line, place, q + 16u * {{k}}u, even[{{k}}] + turned[{{k}}]);
-    finish(line, place, q + 16u * ({{k}}u + 4u), even[{{k}}] - turned[{{k}}]);
-{{/k}}
+    let even = four({{@i=4}}stage[at + 17u * 2u * {{i}}u], {{/i}});
+    let odd = four({{@i=4}}stage[at + 17u * (2u * {{i}}u + 1u)], {{/i}});
+    let side = Four(odd[0], times(odd[1], kTurn2), vec2<f32>(odd[2].y, -odd[2].x), times(odd[3], kTurn6));
+    let y = array<array<vec2<f32>, 2>, 4>({{@k=4}}array<vec2<f32>, 2>(even[{{k}}] + side[{{k}}], even[{{k}}] - side[{{k}}]), {{/k}});
 {{/rest8}}
 {{#rest4}}
-    let y = four({{@i=4}}stage[at + 16u * {{i}}u], {{/i}});
-{{@k=4}}
-    finish(line, place, q + 16u * {{k}}u, y[{{k}}]);
-{{/k}}
+    let y = array<array<vec2<f32>, 1>, 4>({{@k=4}}array<vec2<f32>, 1>(four({{@i=4}}stage[at + 17u * {{i}}u], {{/i}})[{{k}}]), {{/k}});
 {{/rest4}}
 {{#rest2}}
-    finish(line, place, q, stage[at] + stage[at + 16u]);
-    finish(line, place, q + 16u, stage[at] - stage[at + 16u]);
+    let y = array<array<vec2<f32>, 1>, 2>(array<vec2<f32>, 1>(stage[at] + stage[at + 17u]), array<vec2<f32>, 1>(stage[at] - stage[at + 17u]));
 {{/rest2}}
+{{#turned}}
+    // Result q + 16 k is turned by p times that, likewise.
+    let turn1 = whole_turn(16u * p * P.turns);
+    let turn4 = whole_turn(64u * p * P.turns);
+    let turn2 = times(turn1, turn1);
+    let turn3 = times(turn2, turn1);
+    var turn = whole_turn(q * p * P.turns);
+{{@m=high}}
+    let factors{{m}} = Four(turn, times(turn, turn1), times(turn, turn2), times(turn, turn3));
+    turn = times(turn, turn4);
+{{/m}}
+{{/turned}}
+{{@m=high}}
+{{@k=low}}
+    store(line, to + ({{k}}u + {{low}}u * {{m}}u) * apart, {{#turned}}times(y[{{k}}][{{m}}], factors{{m}}[{{k}}]){{/turned}}{{^turned}}y[{{k}}][{{m}}]{{/turned}});
+{{/k}}
+{{/m}}
   }
 }

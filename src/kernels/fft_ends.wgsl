@@ -47,13 +47,3 @@ fn store(line: u32, position: u32, result: vec2<f32>) {
   value = select(value, value.yx, P.swap_out != 0u);
   output[P.out_first + line * P.out_line + position + P.output_shift] = {{#half_out}}{{store_real}}{{/half_out}}{{^half_out}}vec2<f32>({{store_real}}, {{store_imaginary}}){{/half_out}};
 }
-
-// Result k of a column (place t of its line) of a pass over `length` numbers that stand `across` apart.
-fn finish(line: u32, t: u32, k: u32, result: vec2<f32>) {
-  let p = t / P.stride;
-  var value = result;
-  if (P.turns != 0u) {
-    value = times(value, whole_turn(p * k * P.turns));
-  }
-  store(line, t + P.stride * ((P.length - 1u) * p + k), value);
-}

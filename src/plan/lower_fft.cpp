@@ -19,9 +19,10 @@ namespace {
 using Complex = std::complex<double>;
 
 constexpr uint64_t kNumber = 8;                   // bytes of a complex number
-constexpr uint64_t kLanes = 256;                  // of a workgroup, at most
+constexpr uint32_t kLanes = 256;                  // of a workgroup, at most
 constexpr uint64_t kRunOfColumns = 8;             // neighbours that are read together, so that memory is used well
 constexpr uint64_t kAtOnce = uint64_t{16} << 20;  // bytes between two passes: what a device's cache may hold
+constexpr uint64_t kShort = 1024;                 // a length of which several workgroups have room at once
 constexpr WgslType kPair{Scalar::F32, 2};
 
 uint64_t shared_numbers(const Limits& limits) { return limits.max_compute_workgroup_storage_size / kNumber; }
@@ -288,33 +289,48 @@ class FftEmitter {
     k.param("load_across", int64_t{across >= 4}).param("store_across", int64_t{pass.stride >= 4});
     add_tables(k, pass);
     add_ends(k, pass, from, to, lines);
-    const uint64_t together = registers ? set_registers(k, length) : set_steps(k, length, columns);
+    const uint64_t together = registers ? set_registers(k, length, pass.last) : set_steps(k, length, columns);
     const double n = static_cast<double>(length) * static_cast<double>(columns);
     const double bytes = static_cast<double>(lines) * (static_cast<double>(from.line) * (from.type.lanes * 4) +
                                                        static_cast<double>(to.line) * (to.type.lanes * 4));
     k.dispatch((columns + together - 1) / together, {5 * n * std::log2(static_cast<double>(length)), bytes});
   }
 
-  // Columns that fit the workgroup's lanes and memory, of rows that are one longer than they need be.
+  // A row of workgroup memory: one element in 17 is left out, and columns lie so far apart that neighbours among lanes
+  // meet in no bank, of which 16 hold a number each.
+  static uint64_t row_in_registers(uint64_t length, uint64_t together) {
+    const uint64_t row = length + length / 16, apart = together < 16 ? 16 / together : 1;
+    return row + (16 + apart - row % 16) % 16;
+  }
+  // Columns that fit the workgroup's lanes and memory.
   uint64_t columns_in_registers(uint64_t length) const {
     const uint64_t lanes = lowering_.workgroup(kLanes);
-    return std::bit_floor(std::min(lanes / (length / 16), shared_numbers(lowering_.limits()) / (length + 1)));
+    uint64_t together = std::bit_floor(lanes / (length / 16));
+    while (together > 1 && together * row_in_registers(length, together) > shared_numbers(lowering_.limits()))
+      together /= 2;
+    return together;
   }
   bool fits_registers(uint64_t length) const {
-    return lowering_.workgroup(kLanes) >= length / 16 && shared_numbers(lowering_.limits()) > length;
+    return lowering_.workgroup(kLanes) >= length / 16 &&
+           shared_numbers(lowering_.limits()) >= row_in_registers(length, 1);
   }
-  uint64_t set_registers(Kernel& k, uint64_t length) const {
+  uint64_t set_registers(Kernel& k, uint64_t length, bool last) const {
     const uint64_t together = columns_in_registers(length);
     const uint64_t rest = length / 16;
-    k.workgroup(static_cast<uint32_t>(together * rest)).shared("stage", kPair, together * (length + 1));
+    const uint64_t row = row_in_registers(length, together);
+    k.workgroup(static_cast<uint32_t>(together * rest)).shared("stage", kPair, together * row).param("row", row);
+    k.flag("turned", !last)
+        .constant("low", rest == 2 ? 2 : 4)
+        .constant("high", rest <= 4 ? 1 : static_cast<int64_t>(rest) / 4);
     k.param("together_bits", int64_t{std::countr_zero(together)}).constant("rest", static_cast<int64_t>(rest));
     for (const uint64_t radix : {2, 4, 8, 16}) k.flag(cat("rest", radix), rest == radix);
     return together;
   }
 
   uint64_t set_steps(Kernel& k, uint64_t length, uint64_t columns) const {
-    // Workgroup memory is part of the text: always the same, so that lengths share it.
-    const uint64_t numbers = shared_numbers(lowering_.limits());
+    // Workgroup memory is part of the text: two sizes, so that lengths share it. A small one lets more groups run at
+    // once.
+    const uint64_t numbers = std::min(shared_numbers(lowering_.limits()), length <= kShort ? 2 * kShort : UINT64_MAX);
     const uint64_t together = std::clamp<uint64_t>(numbers / 2 / (length | 1), 1, columns);
     k.workgroup(kLanes).shared("stage", kPair, numbers).param("together", together);
     k.param("row", together > 1 ? length | 1 : length);  // odd: columns lie in different banks

@@ -7,6 +7,7 @@
 #include "graph/op.h"
 #include "gyrus/nn.h"
 #include "gyrus/random.h"
+#include "gyrus/signal.h"
 
 namespace gyrus::test {
 namespace {
@@ -136,6 +137,8 @@ Graph every_op() {
   EXPECT_EQ(cumsum(m, 1).shape(), m.shape());
   EXPECT_EQ(cumprod(m, 1).shape(), m.shape());
   EXPECT_EQ(top_k(m, 2, 1).positions.shape(), (Shape{3, 2}));
+  EXPECT_EQ(irfft(fft(rfft(m))).shape(), (Shape{3, 4}));
+  EXPECT_EQ(frames(m, 3, 2).shape(), (Shape{3, 2, 3}));
   const Value r = g.input("r", DType::F32, {5});
   for (const Value v : {softmax(m, 1), log_softmax(m, 1), layer_norm(m, r, r), rms_norm(m, r)})
     EXPECT_EQ(v.shape(), m.shape());
