@@ -269,7 +269,7 @@ int main(int argc, char** argv) try {
   report["peak_gflops"] = peak_flops;
   report["peak_gbytes"] = peak_bytes;
   for (const Case& c : cases) {
-    if (!a.only.empty() && c.op.find(a.only) == std::string::npos) continue;
+    if (!a.only.empty() && (c.op + " " + c.name).find(a.only) == std::string::npos) continue;
     const Graph graph = optimize(c.build(), Precision::F32);
     const Shape shape = graph.type(graph.inputs()[0].value).shape;
     Executor executor(device, make_plan(graph, limits, plan_options(device)));

@@ -22,11 +22,17 @@ fn load(line: u32, position: u32) -> vec2<f32> {
     value.y = select(select(value.y, -value.y, mirrored), 0.0, at == 0u || 2u * at == P.n);
   }
 {{/half}}{{^half}}
+{{#limited_in}}
   if (position < P.in_limit) {
     value = {{#real}}vec2<f32>(input[origin + position], 0.0){{/real}}{{^real}}input[origin + position]{{/real}};
   }
+{{/limited_in}}{{^limited_in}}
+  value = {{#real}}vec2<f32>(input[origin + position], 0.0){{/real}}{{^real}}input[origin + position]{{/real}};
+{{/limited_in}}
 {{/half}}
+{{^as_it_is_in}}
   value = select(value, value.yx, P.swap_in != 0u);
+{{/as_it_is_in}}
 {{#chirp_in}}
   value = times(value, tables[P.chirp + position / P.inner]);
 {{/chirp_in}}
@@ -34,16 +40,20 @@ fn load(line: u32, position: u32) -> vec2<f32> {
 }
 
 fn store(line: u32, position: u32, result: vec2<f32>) {
+{{#limited_out}}
   if (position >= P.out_limit) {
     return;
   }
-  var value = result * bitcast<f32>(P.scale);
+{{/limited_out}}
+  var value = result{{^as_it_is_out}} * bitcast<f32>(P.scale){{/as_it_is_out}};
 {{#filter}}
   value = times(value, tables[P.filter_at + position / P.inner]).yx;
 {{/filter}}
 {{#chirp_out}}
   value = times(value.yx, tables[P.chirp + position / P.inner]);
 {{/chirp_out}}
+{{^as_it_is_out}}
   value = select(value, value.yx, P.swap_out != 0u);
+{{/as_it_is_out}}
   output[P.out_first + line * P.out_line + position + P.output_shift] = {{#half_out}}{{store_real}}{{/half_out}}{{^half_out}}vec2<f32>({{store_real}}, {{store_imaginary}}){{/half_out}};
 }

@@ -18,11 +18,12 @@ namespace {
 
 using Complex = std::complex<double>;
 
-constexpr uint64_t kNumber = 8;                   // bytes of a complex number
-constexpr uint32_t kLanes = 256;                  // of a workgroup, at most
-constexpr uint64_t kRunOfColumns = 8;             // neighbours that are read together, so that memory is used well
-constexpr uint64_t kAtOnce = uint64_t{16} << 20;  // bytes between two passes: what a device's cache may hold
-constexpr uint64_t kShort = 1024;                 // a length of which several workgroups have room at once
+constexpr uint64_t kNumber = 8;             // bytes of a complex number
+constexpr uint32_t kLanes = 256;            // of a workgroup that makes steps, at most
+constexpr uint32_t kLanesOfRegisters = 64;  // of one that makes butterflies of 16: its lanes wait for one another least
+constexpr uint64_t kRunOfColumns = 8;       // neighbours that are read together, so that memory is used well
+constexpr uint64_t kAtOnce = uint64_t{128} << 20;  // bytes between two passes, at most
+constexpr uint64_t kShort = 1024;                  // a length of which several workgroups have room at once
 constexpr WgslType kPair{Scalar::F32, 2};
 
 uint64_t shared_numbers(const Limits& limits) { return limits.max_compute_workgroup_storage_size / kNumber; }
@@ -199,7 +200,7 @@ class FftEmitter {
     passes_.back().ends = true;
   }
 
-  // As many as leave what lies between two passes in a cache, and at least one.
+  // What lies between two passes is kept of so many lines at a time, at least of one.
   uint64_t lines_at_once() const {
     if (passes_.size() == 1) return outer();
     const uint64_t bytes = scratch_line() * kNumber;
@@ -269,8 +270,10 @@ class FftEmitter {
     k.checks_stored();
     const uint64_t all = scratch_line();
     k.param("in_first", from.first).param("in_line", from.line).param("out_first", to.first).param("out_line", to.line);
-    k.param("in_limit", pass.starts ? std::min<uint64_t>(in_line(), static_cast<uint64_t>(g_.n * g_.inner)) : all);
-    k.param("out_limit", pass.ends ? out_line() : all);
+    const uint64_t given = std::min<uint64_t>(in_line(), static_cast<uint64_t>(g_.n * g_.inner));
+    const uint64_t in_limit = pass.starts ? given : all, out_limit = pass.ends ? out_line() : all;
+    k.param("in_limit", in_limit).flag("limited_in", in_limit < all);
+    k.param("out_limit", out_limit).flag("limited_out", out_limit < all);
     k.param("n", g_.n).param("given", g_.given).param("inner", g_.inner);
     k.param("swap_in", int64_t{pass.starts && g_.inverse}).param("swap_out", int64_t{pass.ends && g_.inverse});
     k.param("scale", static_cast<float>(pass.ends ? g_.scale : 1));
@@ -289,7 +292,7 @@ class FftEmitter {
     k.param("load_across", int64_t{across >= 4}).param("store_across", int64_t{pass.stride >= 4});
     add_tables(k, pass);
     add_ends(k, pass, from, to, lines);
-    const uint64_t together = registers ? set_registers(k, length, pass.last) : set_steps(k, length, columns);
+    const uint64_t together = registers ? set_registers(k, pass, length) : set_steps(k, length, columns);
     const double n = static_cast<double>(length) * static_cast<double>(columns);
     const double bytes = static_cast<double>(lines) * (static_cast<double>(from.line) * (from.type.lanes * 4) +
                                                        static_cast<double>(to.line) * (to.type.lanes * 4));
@@ -304,22 +307,25 @@ class FftEmitter {
   }
   // Columns that fit the workgroup's lanes and memory.
   uint64_t columns_in_registers(uint64_t length) const {
-    const uint64_t lanes = lowering_.workgroup(kLanes);
+    const uint64_t lanes = lowering_.workgroup(kLanesOfRegisters);
     uint64_t together = std::bit_floor(lanes / (length / 16));
     while (together > 1 && together * row_in_registers(length, together) > shared_numbers(lowering_.limits()))
       together /= 2;
     return together;
   }
   bool fits_registers(uint64_t length) const {
-    return lowering_.workgroup(kLanes) >= length / 16 &&
+    return lowering_.workgroup(kLanesOfRegisters) >= length / 16 &&
            shared_numbers(lowering_.limits()) >= row_in_registers(length, 1);
   }
-  uint64_t set_registers(Kernel& k, uint64_t length, bool last) const {
+  uint64_t set_registers(Kernel& k, const Pass& pass, uint64_t length) const {
     const uint64_t together = columns_in_registers(length);
     const uint64_t rest = length / 16;
     const uint64_t row = row_in_registers(length, together);
     k.workgroup(static_cast<uint32_t>(together * rest)).shared("stage", kPair, together * row).param("row", row);
-    k.flag("turned", !last)
+    // Kernels of registers leave out what they need not do; those of steps are few texts instead.
+    k.flag("as_it_is_in", !(pass.starts && g_.inverse));
+    k.flag("as_it_is_out", !pass.ends || (!g_.inverse && g_.scale == 1));
+    k.flag("turned", !pass.last)
         .constant("low", rest == 2 ? 2 : 4)
         .constant("high", rest <= 4 ? 1 : static_cast<int64_t>(rest) / 4);
     k.param("together_bits", int64_t{std::countr_zero(together)}).constant("rest", static_cast<int64_t>(rest));

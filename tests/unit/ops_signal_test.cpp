@@ -164,16 +164,16 @@ TEST(Stft, GoesBack) {
       const RefTensor y = run([&](Graph& g) {
         const StftOptions options{.n_fft = 32,
                                   .hop = 9,
-                                  .window = g.constant(window_tensor(WindowKind::Hamming, 30)),
+                                  .window = g.constant(window_tensor(WindowKind::Hamming, center ? 30 : 32)),
                                   .center = center,
                                   .onesided = onesided};
-        return istft(stft(g.constant(x), options), options, center ? 297 : 0 + 290);
+        const Value spectrum = stft(g.constant(x), options);
+        return center ? istft(spectrum, options, 297) : istft(spectrum, options);
       });
-      const int64_t length = y.shape[1];
-      for (int64_t i = 0; i < y.shape[0] * length; ++i) {
-        const int64_t t = i % length;
-        if (!center && (t < 1 || t > 288)) continue;  // a shorter window leaves the first elements out
-        EXPECT_NEAR(y.data[static_cast<size_t>(i)], get(x, i / length * 300 + t), 1e-5) << t;
+      EXPECT_EQ(y.shape, (Shape{2, center ? 297 : 293}));
+      for (size_t i = 0; i < y.data.size(); ++i) {
+        const auto line = static_cast<int64_t>(i) / y.shape[1], t = static_cast<int64_t>(i) % y.shape[1];
+        EXPECT_NEAR(y.data[i], get(x, line * 300 + t), 1e-6) << t;
       }
     }
 }
@@ -246,7 +246,7 @@ TEST(Peaks, AreTheHighestBins) {
 
 TEST(Signals, SayWhatIsWrong) {
   EXPECT_EQ(refusal("fft", {f32({4, 3})}),
-            "InvalidGraph: [fft] input is [4,3], expected complex numbers, a last axis of 2");
+            "invalid-graph: [fft] input is [4,3], expected complex numbers, a last axis of 2");
   EXPECT_THAT(refusal("fft", {f32({4, 2})}, {{"n", int64_t{0}}}), testing::HasSubstr("a transform of 0 numbers"));
   EXPECT_THAT(refusal("fft", {f32({4, 2})}, {{"norm", "none"}}), testing::HasSubstr("norm is 'none'"));
   EXPECT_THAT(refusal("fft", {f32({4, 2})}, {{"kind", "odd"}}), testing::HasSubstr("kind is 'odd'"));
