@@ -95,8 +95,9 @@ void ExactFft::part(const Complex* x, Complex* out, size_t stride, size_t n, siz
   for (size_t k = 0; k < rest; ++k) {
     for (size_t m = 0; m < radix; ++m) {
       double re = 0, im = 0;
-      for (size_t j = 0; j < radix; ++j) {
-        const Complex a = out[j * rest + k], w = turns_[j * (k + m * rest) % n * stride];
+      const size_t step = (k + m * rest) * stride;  // n stride is the whole circle
+      for (size_t j = 0, at = 0; j < radix; ++j, at = at + step < n_ ? at + step : at + step - n_) {
+        const Complex a = out[j * rest + k], w = turns_[at];
         re += a.real() * w.real() - a.imag() * w.imag();
         im += a.real() * w.imag() + a.imag() * w.real();
       }
