@@ -130,9 +130,9 @@ struct Pass {
   int64_t length = 1;  // of its columns
   int64_t whole = 1;   // length of the transform
   int64_t stride = 1;  // inner times the lengths of the passes before
-  bool first = false, last = false;
-  bool ends = false;     // the node's results are written
+  bool last = false;     // of its transform
   bool starts = false;   // the node's operand is read
+  bool ends = false;     // the node's results are written
   bool filters = false;  // last of the first transform of a convolution
 };
 
@@ -190,7 +190,7 @@ class FftEmitter {
     for (int transform = 0; transform < (convolved_ ? 2 : 1); ++transform) {
       int64_t stride = g_.inner;
       for (size_t i = 0; i < lengths.size(); ++i) {
-        Pass pass{lengths[i], length_, stride, i == 0, i + 1 == lengths.size()};
+        Pass pass{lengths[i], length_, stride, i + 1 == lengths.size()};
         pass.starts = passes_.empty();
         pass.filters = convolved_ && transform == 0 && pass.last;
         stride *= lengths[i];

@@ -2,18 +2,12 @@
 // kernel of another family, planned for the limits that every browser has.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { buildSync } from "esbuild";
-import type { BrowserContext, Page } from "playwright-core";
 import type * as Gyrus from "../../web/src/executor-entry.js";
-import { sourceFolder } from "./support/native.js";
+import { openExecutorPage, type ExecutorPage } from "./support/executor_page.js";
 import { cases, misses, slice, type Case } from "./support/op_table.js";
-import { openBrowser, openPage } from "./support/page.js";
 
 const ops = ["fft", "frames"];
 
@@ -26,35 +20,17 @@ const limits = {
 const browser = process.env.GYRUS_BROWSER ?? "/usr/bin/chromium";
 const missing = !existsSync(browser) ? `there is no browser at ${browser}` : false;
 
-const files = mkdtempSync(join(tmpdir(), "gyrus-ops-"));
-const server = createServer((request, response) => {
-  const path = join(files, new URL(request.url ?? "/", "http://x").pathname);
-  response.setHeader("Content-Type", path.endsWith(".js") ? "text/javascript" : "text/html");
-  if (path === join(files, "/")) return response.end("<!doctype html><link rel=icon href=data:,>");
-  return existsSync(path) ? response.end(readFileSync(path)) : response.writeHead(404).end();
-});
-let context: BrowserContext;
-let page: Page;
-let said: string[];
+let site: ExecutorPage;
 
 before(async () => {
-  if (missing) return;
-  const entry = join(sourceFolder, "web/src/executor-entry.ts");
-  buildSync({ entryPoints: [entry], outfile: join(files, "gyrus.js"), bundle: true, format: "esm", target: "es2022" });
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  context = await openBrowser();
-  ({ page, said } = await openPage(context, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`));
+  if (!missing) site = await openExecutorPage();
 });
 
-after(async () => {
-  await context?.close();
-  server.close();
-  rmSync(files, { recursive: true });
-});
+after(() => site?.close());
 
 // The outputs of the plan that lies on the server, by name, in base64.
 function runInPage(inputs: Case["inputs"]): Promise<Record<string, string>> {
-  return page.evaluate(async (inputs) => {
+  return site.page.evaluate(async (inputs) => {
     const { loadPlan, requestDevice, PlanExecutor } = (await import(`${location.origin}/gyrus.js`)) as typeof Gyrus;
     const given = new Uint8Array(await (await fetch("/case")).arrayBuffer());
     const { device } = await requestDevice();
@@ -76,9 +52,9 @@ test("kernels in Chromium match the reference", { skip: missing }, async (t) => 
   for await (const { entry, blob } of cases(limits, ["--each-once", ...ops.map((op) => `--op=${op}`), "adapter"])) {
     const setting = entry.settings[0]!;
     const json = Buffer.from(slice(blob, setting.plan)).toString();
-    writeFileSync(join(files, "plan.json"), json);
-    writeFileSync(join(files, "plan.bin"), slice(blob, setting.weights));
-    writeFileSync(join(files, "case"), blob);
+    writeFileSync(join(site.files, "plan.json"), json);
+    writeFileSync(join(site.files, "plan.bin"), slice(blob, setting.weights));
+    writeFileSync(join(site.files, "case"), blob);
     const outputs = await runInPage(entry.inputs);
     const ports = JSON.parse(json).outputs as Gyrus.PlanPort[];
     for (const { name, data } of entry.want) {
@@ -92,5 +68,5 @@ test("kernels in Chromium match the reference", { skip: missing }, async (t) => 
   t.diagnostic(names.join(", "));
   assert.ok(names.length >= ops.length, `${names.length} cases`);
   assert.deepEqual(wrong, []);
-  assert.deepEqual(said, [], "the console is quiet");
+  assert.deepEqual(site.said, [], "the console is quiet");
 });
