@@ -92,7 +92,7 @@ fn column_at(first_line: u32, first_place: u32, t: u32) -> vec2<u32> {
 }
 
 {{main}}
-  let first = group_index(wid, nwg) * P.together;
+  let first = first_column(group_index(wid, nwg), P.together);
   let first_line = first / P.across;
   let first_place = first % P.across;
   let all = P.length * P.together;

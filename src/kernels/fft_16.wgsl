@@ -13,7 +13,7 @@ fn four(a: vec2<f32>, b: vec2<f32>, c: vec2<f32>, d: vec2<f32>) -> Four {
   return Four(even + odd, middle + side, even - odd, middle - side);
 }
 
-// exp(-2 pi i k / 16), k = 1, 2, 3
+// exp(-2 pi i k / 16), k = 1, 2, 3 and 6
 const kTurn1 = vec2<f32>(0.9238795325112867, -0.3826834323650898);
 const kTurn2 = vec2<f32>(0.7071067811865476, -0.7071067811865476);
 const kTurn3 = vec2<f32>(0.3826834323650898, -0.9238795325112867);
@@ -38,7 +38,7 @@ fn slot(column: u32, position: u32) -> u32 {
 }
 
 {{main}}
-  let first = group_index(wid, nwg) << P.together_bits;
+  let first = first_column(group_index(wid, nwg), 1u << P.together_bits);
   let mask = (1u << P.together_bits) - 1u;
   {
     let b = select(lane % {{rest}}u, lane >> P.together_bits, P.load_across != 0u);

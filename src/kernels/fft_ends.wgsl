@@ -10,6 +10,12 @@ fn whole_turn(k: u32) -> vec2<f32> {
   return times(tables[P.fine + (k & ((1u << P.fine_bits) - 1u))], tables[P.coarse + (k >> P.fine_bits)]);
 }
 
+// The first column of a workgroup. Every other pass begins with the columns that the one before wrote last, which are in a
+// cache yet; groups beyond the last have columns beyond the last as well.
+fn first_column(group: u32, together: u32) -> u32 {
+  return select(group, P.last_group - group, P.backwards != 0u) * together;
+}
+
 fn load(line: u32, position: u32) -> vec2<f32> {
   var value = vec2<f32>(0.0);
   let origin = P.in_first + line * P.in_line + P.input_shift;

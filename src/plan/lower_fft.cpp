@@ -23,7 +23,6 @@ constexpr uint32_t kLanes = 256;            // of a workgroup that makes steps, 
 constexpr uint32_t kLanesOfRegisters = 64;  // of one that makes butterflies of 16: its lanes wait for one another least
 constexpr uint64_t kRunOfColumns = 8;       // neighbours that are read together, so that memory is used well
 constexpr uint64_t kAtOnce = uint64_t{128} << 20;  // bytes between two passes, at most
-constexpr uint64_t kShort = 1024;                  // a length of which several workgroups have room at once
 constexpr WgslType kPair{Scalar::F32, 2};
 
 uint64_t shared_numbers(const Limits& limits) { return limits.max_compute_workgroup_storage_size / kNumber; }
@@ -127,13 +126,14 @@ struct Lines {
 
 // Where in the whole transform a pass stands.
 struct Pass {
-  int64_t length = 1;  // of its columns
-  int64_t whole = 1;   // length of the transform
-  int64_t stride = 1;  // inner times the lengths of the passes before
-  bool last = false;     // of its transform
-  bool starts = false;   // the node's operand is read
-  bool ends = false;     // the node's results are written
-  bool filters = false;  // last of the first transform of a convolution
+  int64_t length = 1;      // of its columns
+  int64_t whole = 1;       // length of the transform
+  int64_t stride = 1;      // inner times the lengths of the passes before
+  bool last = false;       // of its transform
+  bool starts = false;     // the node's operand is read
+  bool ends = false;       // the node's results are written
+  bool filters = false;    // last of the first transform of a convolution
+  bool backwards = false;  // begins with the last columns
 };
 
 class FftEmitter {
@@ -192,6 +192,7 @@ class FftEmitter {
       for (size_t i = 0; i < lengths.size(); ++i) {
         Pass pass{lengths[i], length_, stride, i + 1 == lengths.size()};
         pass.starts = passes_.empty();
+        pass.backwards = passes_.size() % 2 == 1;
         pass.filters = convolved_ && transform == 0 && pass.last;
         stride *= lengths[i];
         passes_.push_back(pass);
@@ -293,10 +294,12 @@ class FftEmitter {
     add_tables(k, pass);
     add_ends(k, pass, from, to, lines);
     const uint64_t together = registers ? set_registers(k, pass, length) : set_steps(k, length, columns);
+    const uint64_t groups = (columns + together - 1) / together;
+    k.param("last_group", groups - 1).param("backwards", int64_t{pass.backwards});
     const double n = static_cast<double>(length) * static_cast<double>(columns);
     const double bytes = static_cast<double>(lines) * (static_cast<double>(from.line) * (from.type.lanes * 4) +
                                                        static_cast<double>(to.line) * (to.type.lanes * 4));
-    k.dispatch((columns + together - 1) / together, {5 * n * std::log2(static_cast<double>(length)), bytes});
+    k.dispatch(groups, {5 * n * std::log2(static_cast<double>(length)), bytes});
   }
 
   // A row of workgroup memory: one element in 17 is left out, and columns lie so far apart that neighbours among lanes
@@ -334,9 +337,8 @@ class FftEmitter {
   }
 
   uint64_t set_steps(Kernel& k, uint64_t length, uint64_t columns) const {
-    // Workgroup memory is part of the text: two sizes, so that lengths share it. A small one lets more groups run at
-    // once.
-    const uint64_t numbers = std::min(shared_numbers(lowering_.limits()), length <= kShort ? 2 * kShort : UINT64_MAX);
+    // Workgroup memory is part of the text: always the same, so that lengths share it.
+    const uint64_t numbers = shared_numbers(lowering_.limits());
     const uint64_t together = std::clamp<uint64_t>(numbers / 2 / (length | 1), 1, columns);
     k.workgroup(kLanes).shared("stage", kPair, numbers).param("together", together);
     k.param("row", together > 1 ? length | 1 : length);  // odd: columns lie in different banks
