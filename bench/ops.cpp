@@ -75,6 +75,7 @@ struct Case {
   std::string op, name;
   std::function<Graph()> build;
   bool whole = false;  // a network: timed from its first kernel to its last
+  bool ends = false;   // bytes are those of input and output, however many kernels there are
 };
 
 constexpr const char* kSpread = "spread";  // makes the channels that the op under test reads
@@ -229,6 +230,15 @@ Graph encoder(int64_t layers, int64_t tokens, int64_t width, bool apart) {
   return graph;
 }
 
+void add_fft(std::vector<Case>& cases, int64_t length, int64_t lines, const std::string& kind = "complex") {
+  const Shape shape = kind == "complex" ? Shape{lines, length, 2} : Shape{lines, length};
+  cases.push_back({kind == "complex" ? "fft" : "fft " + kind, cat(lines, " x ", length),
+                   [=] {
+                     return plain(shape, [=](Graph& g, ValueId x) { return g.add("fft", {x}, {{"kind", kind}}); });
+                   },
+                   true, true});
+}
+
 Tensor ramp(const Shape& shape) {
   Tensor t(DType::F32, shape);
   for (int64_t i = 0; i < t.size(); ++i) t.as<float>()[i] = static_cast<float>(i % 101) * 0.01f;
@@ -261,6 +271,10 @@ int main(int argc, char** argv) try {
   add_rows(cases, software ? 256 : 8192, software ? 512 : 4096);
   add_attention(cases, software ? 2 : 16, software ? 256 : 4096, 64);
   add_sorts(cases, software ? 1 << 18 : 1 << 24);
+  const int64_t numbers = int64_t{1} << (software ? 18 : 24);
+  for (const int64_t length : {int64_t{256}, int64_t{1000}, int64_t{4096}, int64_t{65536}, int64_t{65537}})
+    add_fft(cases, length, numbers / length);
+  add_fft(cases, 400, numbers / 400, "real");
   const int64_t tokens = software ? 32 : 512, width = software ? 128 : 768;
   for (const bool apart : {false, true})
     cases.push_back({apart ? "encoder q, k, v" : "encoder", cat("12 layers, ", tokens, " x ", width),
@@ -278,13 +292,16 @@ int main(int argc, char** argv) try {
   report["peak_gflops"] = peak_flops;
   report["peak_gbytes"] = peak_bytes;
   for (const Case& c : cases) {
-    if (!a.only.empty() && c.op.find(a.only) == std::string::npos) continue;
+    if (!a.only.empty() && (c.op + " " + c.name).find(a.only) == std::string::npos) continue;
     const Graph graph = optimize(c.build(), Precision::F32);
     const Shape shape = graph.type(graph.inputs()[0].value).shape;
     Executor executor(device, make_plan(graph, limits, plan_options(device)));
     const std::map<std::string, Tensor> inputs = {{"x", c.op == "sort" ? scrambled(shape) : ramp(shape)}};
     Rates r = measure(warm_up, executor, inputs, {kSpread, kGather});
     if (c.whole) r.ms = whole_ms(warm_up, executor, inputs);
+    if (c.ends)
+      r.bytes =
+          static_cast<double>(4 * (element_count(shape) + element_count(graph.type(graph.outputs()[0].value).shape)));
     std::printf("%-16s %-24s %10.3f %10.1f %7.1f %10.1f %7.1f\n", c.op.c_str(), c.name.c_str(), r.ms, r.gflops(),
                 100 * r.gflops() / peak_flops, r.gbytes(), 100 * r.gbytes() / peak_bytes);
     std::fflush(stdout);

@@ -82,6 +82,7 @@ const std::vector<OpCase>& op_cases() {
     add_random_cases(all);
     add_scan_cases(all);
     add_block_cases(all);
+    add_signal_cases(all);
     return all;
   }();
   return cases;

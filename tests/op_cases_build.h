@@ -63,5 +63,6 @@ void add_order_cases(std::vector<OpCase>& cases);
 void add_scan_cases(std::vector<OpCase>& cases);
 void add_sort_cases(std::vector<OpCase>& cases);
 void add_random_cases(std::vector<OpCase>& cases);
+void add_signal_cases(std::vector<OpCase>& cases);
 
 }  // namespace gyrus::test

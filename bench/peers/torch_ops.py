@@ -54,6 +54,11 @@ def main():
         "attention causal 16 x 4096 x 64": lambda: attention(heads, heads, heads, is_causal=True),
         "matmul 4096^3": lambda: square @ square,
     }
+    for length in (256, 1000, 4096, 65536, 65537):
+        numbers = torch.randn((1 << 24) // length, length, dtype=torch.complex64, device="cuda")
+        cases[f"fft {numbers.shape[0]} x {length}"] = lambda numbers=numbers: torch.fft.fft(numbers)
+    signal = torch.randn((1 << 24) // 400, 400, device="cuda")
+    cases[f"rfft {signal.shape[0]} x 400"] = lambda: torch.fft.rfft(signal)
     for inner, outer in ((768, 768), (768, 2304), (768, 3072), (3072, 768)):
         layer, given = torch.nn.Linear(inner, outer).cuda(), torch.randn(512, inner, device="cuda")
         cases[f"linear 512 x {inner} to {outer}"] = lambda layer=layer, given=given: layer(given)

@@ -19,6 +19,7 @@
 #include "gyrus/scans.h"
 #include "gyrus/segmenter.h"
 #include "gyrus/splats.h"
+#include "gyrus/signal.h"
 #include "gyrus/train.h"
 #include "gyrus/trainer.h"
 #include "gyrus/verify.h"

@@ -6,6 +6,7 @@
 #include "ops/concat.h"
 #include "ops/conv.h"
 #include "ops/expand.h"
+#include "ops/frames.h"
 #include "ops/fused.h"
 #include "ops/gather.h"
 #include "ops/matmul.h"
@@ -52,6 +53,7 @@ const std::unordered_map<const OpDef*, Prepare>& table() {
       {&kLinearScan, prepare_scan},
       {&kLstmSteps, prepare_recurrent},
       {&kGruSteps, prepare_recurrent},
+      {&kFrames, prepare_movement},
   };
   return kernels;
 }

@@ -1,4 +1,4 @@
-// Fourier transforms as products with constant matrices, windows and mel filters.
+// Fourier transforms, windows and mel filters.
 
 #include <algorithm>
 #include <cmath>
@@ -9,119 +9,59 @@
 namespace gyrus::onnx {
 namespace {
 
-constexpr int64_t kLongest = 4096;  // of a transform, whose matrix has its square
+// Transforms are computed in singles.
+Val in_singles(Val x) { return x.dtype() == DType::F32 ? x : cast(x, Elem::F32); }
+Val like(Val y, Val x) { return y.elem == x.elem ? y : x.dtype() == DType::F32 ? as(y, x.elem) : cast(y, x.elem); }
 
-// cos and ∓sin of 2π·i·k/n: [rows, columns].
-struct Waves {
-  Val cos, sin;
-};
-Waves waves(Graph& graph, int64_t rows, int64_t columns, int64_t n) {
-  if (n > kLongest) unsupported(cat("a transform of ", n, " elements"));
-  std::vector<double> c, s;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t k = 0; k < columns; ++k) {
-      const double angle = 2 * std::numbers::pi * static_cast<double>((i * k) % n) / static_cast<double>(n);
-      c.push_back(std::cos(angle));
-      s.push_back(std::sin(angle));
-    }
-  return {floats(graph, {rows, columns}, c), floats(graph, {rows, columns}, s)};
-}
-
-// [rows, n] of real and imaginary parts (absent: 0) → [rows, n or n/2+1, 2].
-Val transformed(Val real, Val imaginary, int64_t n, bool inverse, bool onesided) {
-  const Waves w = waves(*real.graph, real.extent(1), onesided ? n / 2 + 1 : n, n);
-  const double sign = inverse ? 1 : -1;
-  Val re = matmul(real, w.cos), im = matmul(real, w.sin) * sign;
-  if (imaginary) {
-    re = re - matmul(imaginary, w.sin) * sign;
-    im = im + matmul(imaginary, w.cos);
-  }
-  const Val both = concat({unsqueeze(re, 2), unsqueeze(im, 2)}, 2);
-  return inverse ? both / static_cast<double>(n) : both;
-}
-
-Val part(Val x, int64_t k) {
-  const size_t last = x.rank() - 1;
-  return squeeze(slice(x, last, k, k + 1), last);
-}
-
-// Cut or filled up with zeros along an axis.
-Val fitted(Val x, size_t axis, int64_t extent) {
+// [..., 1] or [..., 2] as complex numbers.
+Val complex(Val x) {
+  if (x.extent(-1) == 2) return x;
+  if (x.extent(-1) != 1) invalid(cat("the last axis has ", x.extent(-1), " elements; expected 1 or 2"));
   Ints pads(2 * x.rank(), 0);
-  pads[axis + x.rank()] = extent - x.shape()[axis];
+  pads.back() = 1;
   return pad(x, pads);
 }
 
+// Along an axis that is not the last one, which holds the parts; real numbers where `onesided` and only they are given.
+Val transformed(Val x, size_t axis, int64_t n, bool inverse, bool onesided) {
+  const auto along = [&](Val v, const char* kind) {
+    return op("fft", {v},
+              {{"axis", static_cast<int64_t>(axis)}, {"n", n}, {"inverse", int64_t{inverse}}, {"kind", kind}});
+  };
+  if (onesided && inverse) return unsqueeze(along(complex(x), "half"), x.rank() - 1);
+  if (onesided && x.extent(-1) == 1) return along(squeeze(x, x.rank() - 1), "real");
+  const Val y = along(complex(x), "complex");
+  return onesided ? slice(y, axis, 0, n / 2 + 1) : y;
+}
+
 Vals dft(Ctx& c) {
-  Val x = c.in(0);
+  const Val x = in_singles(c.in(0));
   const bool inverse = c.integer("inverse", 0) != 0, onesided = c.integer("onesided", 0) != 0;
   const int64_t given = c.opset() >= 20 ? (c.has(2) ? whole(c.known_number(2)) : -2) : c.integer("axis", 1);
   const size_t axis = axis_of(given, x.rank()), last = x.rank() - 1;
   if (axis == last) invalid("transforms the axis of real and imaginary parts");
-  const bool complex = x.extent(-1) == 2;
-  const int64_t n = c.has(1)              ? whole(c.known_number(1))
+  const int64_t n = c.has(1)              ? sized(whole(c.known_number(1)))
                     : inverse && onesided ? 2 * (x.shape()[axis] - 1)
                                           : x.shape()[axis];
-  if (n < 1) invalid("transforms nothing");
-  if (n > kLongest) unsupported(cat("a transform of ", n, " elements"));
-  Val real = part(x, 0), imaginary = complex ? part(x, 1) : Val{};
-  const auto rows = [&](Val v, int64_t extent) {  // the axis last
-    v = fitted(v, axis, extent);
-    v = swap_axes(v, axis, v.rank() - 1);
-    return v;
-  };
-  Shape lead = swap_axes(real, axis, real.rank() - 1).shape();
-  lead.pop_back();
-  if (inverse && onesided) {
-    // The half that is not given is the conjugate of the other: y = Re Σ f_k · m_k · e^{+…} / n.
-    const int64_t half = n / 2 + 1;
-    real = reshape(rows(real, half), {-1, half});
-    Val im = imaginary ? reshape(rows(imaginary, half), {-1, half}) : Val{};
-    const Waves w = waves(c.graph(), half, n, n);
-    std::vector<double> times;
-    for (int64_t k = 0; k < half; ++k) times.push_back(k == 0 || (n % 2 == 0 && k == half - 1) ? 1 : 2);
-    const Val m = floats(c.graph(), {half}, times);
-    Val y = matmul(real * m, w.cos);
-    if (im) y = y - matmul(im * m, w.sin);
-    Shape shape = lead;
-    shape.push_back(n);
-    y = swap_axes(reshape(y / static_cast<double>(n), shape), axis, lead.size());
-    return {unsqueeze(y, y.rank())};
-  }
-  real = reshape(rows(real, n), {-1, n});
-  if (imaginary) imaginary = reshape(rows(imaginary, n), {-1, n});
-  const Val y = transformed(real, imaginary, n, inverse, onesided);
-  Shape shape = lead;
-  shape.push_back(y.extent(1));
-  shape.push_back(2);
-  return {swap_axes(reshape(y, shape), axis, lead.size())};
+  if (n < 1 || x.shape()[axis] < 1) invalid("transforms nothing");
+  return {like(transformed(x, axis, n, inverse, onesided), c.in(0))};
 }
 
 Vals stft(Ctx& c) {
-  Val x = c.in(0);
-  const int64_t step = whole(c.known_number(1));
-  const int64_t n = c.has(3) ? whole(c.known_number(3)) : c.in(2).size();
+  Val x = in_singles(c.in(0));
+  const int64_t step = sized(whole(c.known_number(1)));
+  const int64_t n = c.has(3) ? sized(whole(c.known_number(3))) : c.in(2).size();
   const bool onesided = c.integer("onesided", 1) != 0;
   if (x.rank() == 2) x = unsqueeze(x, 2);
-  const int64_t batch = x.extent(0), length = x.extent(1);
-  if (step < 1 || n < 1 || length < n) invalid("frames do not fit the signal");
-  const int64_t frames = (length - n) / step + 1;
-  if (n > kLongest) unsupported(cat("a transform of ", n, " elements"));
-  listed(frames * n);
-  Ints at;
-  for (int64_t f = 0; f < frames; ++f)
-    for (int64_t i = 0; i < n; ++i) at.push_back(f * step + i);
-  const auto framed = [&](Val v) {
-    Val y = op("gather", {v, indices(c.graph(), {frames, n}, at)}, {{"axis", int64_t{1}}});
-    if (c.has(2)) {
-      // A shorter window stands in the middle.
-      const int64_t size = c.in(2).size(), before = (n - size) / 2;
-      y = y * pad(c.in(2), {before, n - size - before});
-    }
-    return reshape(y, {batch * frames, n});
-  };
-  const Val y = transformed(framed(part(x, 0)), x.extent(2) == 2 ? framed(part(x, 1)) : Val{}, n, false, onesided);
-  return {reshape(y, {batch, frames, y.extent(1), 2})};
+  if (x.rank() != 3) invalid(cat("the signal has ", x.rank(), " axes; expected [batch, length, 1 or 2]"));
+  if (step < 1 || n < 1 || x.extent(1) < n) invalid("frames do not fit the signal");
+  x = op("frames", {swap_axes(x, 1, 2)}, {{"size", n}, {"hop", step}});  // [batch, parts, frames, n]
+  if (c.has(2)) {
+    // A shorter window stands in the middle.
+    const int64_t size = c.in(2).size(), before = (n - size) / 2;
+    x = x * pad(in_singles(c.in(2)), {before, n - size - before});
+  }
+  return {like(transformed(transpose(x, {0, 2, 3, 1}), 2, n, false, onesided), c.in(0))};
 }
 
 // a0 - a1·cos(2πk/N) + a2·cos(4πk/N)

@@ -197,6 +197,8 @@ void lower_fuzzy_weights(Lowering& lowering, const Node& node);
 void lower_splat_blend(Lowering& lowering, const Node& node);
 void lower_splat_blend_back(Lowering& lowering, const Node& node);
 void lower_at_most(Lowering& lowering, const Node& node);
+void lower_fft(Lowering& lowering, const Node& node);
+bool suits_fft(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_sample(Lowering& lowering, const Node& node);
 bool suits_sample(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_scatter_rows(Lowering& lowering, const Node& node);

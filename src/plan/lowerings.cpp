@@ -15,6 +15,8 @@
 #include "ops/conv.h"
 #include "ops/conv_backward.h"
 #include "ops/expand.h"
+#include "ops/fft.h"
+#include "ops/frames.h"
 #include "ops/gather.h"
 #include "ops/grouped.h"
 #include "ops/indexing.h"
@@ -46,6 +48,7 @@ const LoweringEntry kLowerings[] = {
     {&kTranspose, lower_mapped},
     {&kSlice, lower_mapped},
     {&kStrided, lower_mapped},
+    {&kFrames, lower_mapped},
     {&kConcat, lower_mapped},
     {&kPad, lower_mapped},
     {&kExpand, lower_mapped},
@@ -79,6 +82,7 @@ const LoweringEntry kLowerings[] = {
     {&kNearest, lower_nearest},
     {&kFuzzyWeights, lower_fuzzy_weights},
     {&kSplatBlend, lower_splat_blend},
+    {&kFft, lower_fft, nullptr, suits_fft},
     {&kConv, lower_conv, order_conv},
     {&kConvArgmax, lower_conv_argmax, order_conv_argmax},
     {&kNormStats, lower_norm_stats},

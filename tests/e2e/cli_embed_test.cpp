@@ -1,6 +1,8 @@
 // The library in another program: the README's example, and Segmenter against independent references.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <fstream>
 
 #include "e2e/e2e_support.h"
 #include "gyrus/gyrus.h"
@@ -71,6 +73,48 @@ TEST_F(Embed, ExampleFitsSplats) {
   const double before = number_before(outcome.out, " dB to");
   EXPECT_GT(number_before(outcome.out, " dB for a view"), before + 2) << outcome.out;
   EXPECT_EQ(text_of(in_folder("balls.png")).substr(1, 3), "PNG");
+}
+
+// A second of 1000 Hz, which is the brightest row where that is.
+TEST_F(Embed, ExampleDrawsASpectrogram) {
+  constexpr uint32_t kRate = 16000;
+  std::string wav;
+  const auto put = [&](uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) wav += static_cast<char>(value >> (8 * i));
+  };
+  wav += "RIFF";
+  put(36 + 2 * kRate, 4);
+  wav += "WAVEfmt ";
+  put(16, 4);
+  put(1, 2);  // integers
+  put(1, 2);  // one channel
+  put(kRate, 4);
+  put(2 * kRate, 4);
+  put(2, 2);
+  put(16, 2);
+  wav += "data";
+  put(2 * kRate, 4);
+  for (uint32_t i = 0; i < kRate; ++i)
+    put(static_cast<uint32_t>(static_cast<int32_t>(9000 * std::sin(2 * 3.14159265358979 * 1000 * i / kRate))), 2);
+  std::ofstream(in_folder("sound.wav"), std::ios::binary) << wav;
+  const Outcome outcome = run({"sound.wav", "picture.png"}, {}, GYRUS_SPECTROGRAM_PROGRAM);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.rfind("picture.png: 32 x 256, 1 s at 16000 Hz, on ", 0), 0u) << outcome.out;
+  const std::string png = text_of(in_folder("picture.png"));
+  ASSERT_GT(png.size(), 256u * 97);
+  int brightest = -1, most = -1;
+  for (int row = 0; row < 256; ++row) {
+    int sum = 0;  // of the pixel in the middle; rows are stored behind 48 bytes of heads, each behind a byte of its own
+    for (int part = 0; part < 3; ++part)
+      sum += static_cast<unsigned char>(png[static_cast<size_t>(48 + row * 97 + 1 + 16 * 3 + part)]);
+    if (sum > most) brightest = row;
+    most = std::max(most, sum);
+  }
+  EXPECT_NEAR(brightest, 171, 1);  // 1000 Hz are 15 mel, of 45.25 up to 8000 Hz
+  std::ofstream(in_folder("text.wav")) << "no sound at all";
+  const Outcome refused = run({"text.wav", "other.png"}, {}, GYRUS_SPECTROGRAM_PROGRAM);
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_EQ(refused.err, "[text.wav] is no WAV file\n");
 }
 
 TEST_F(Embed, ExampleCountsTheVoxelsOfAClass) {

@@ -47,6 +47,33 @@ RecurrentResult recurrent(const Case& c) {
   return c.op() == "lstm" ? lstm(c["x"], layers, options) : gru(c["x"], layers, options);
 }
 
+FftOptions transform(const Case& c) {
+  const std::map<std::string, FftNorm> norms = {
+      {"backward", FftNorm::Backward}, {"ortho", FftNorm::Ortho}, {"forward", FftNorm::Forward}};
+  FftOptions options{{}, c.integer("axis"), norms.at(c.attr("norm"))};
+  if (c.given("n")) options.n = c.integer("n");
+  return options;
+}
+
+StftOptions short_transforms(const Case& c) {
+  return {.n_fft = c.integer("n_fft"), .hop = c.integer("hop"), .window = c["window"], .center = c.flag("center")};
+}
+
+Tensor filters(const Case& c) {
+  MelOptions options{c.number("sample_rate"), c.integer("n_fft"), c.integer("n_mels"), c.number("f_min")};
+  options.f_max = c.number("f_max");
+  options.scale = c.attr("scale") == "htk" ? MelScale::Htk : MelScale::Slaney;
+  options.normalized = c.given("norm");
+  return mel_filters(options);
+}
+
+LogMelOptions log_mels(const Case& c) {
+  LogMelOptions options{.stft = short_transforms(c), .drop_last_frame = c.flag("drop_last_frame")};
+  if (c.attr("log") == "ln") options.log = MelLog::Ln;
+  if (c.given("floor")) options.floor = c.number("floor");
+  return options;
+}
+
 InterpolateOptions interpolation(const Case& c) {
   const std::map<std::string, Interpolation> modes = {{"nearest", Interpolation::Nearest},
                                                       {"nearest_exact", Interpolation::NearestExact},
@@ -353,6 +380,14 @@ const std::map<std::string, Build>& builds() {
       const RecurrentResult r = recurrent(c);
       return Values{r.y, r.hn};
     };
+    map["fft"] = [](const Case& c) { return Values{fft(c["x"], transform(c))}; };
+    map["ifft"] = [](const Case& c) { return Values{ifft(c["x"], transform(c))}; };
+    map["rfft"] = [](const Case& c) { return Values{rfft(c["x"], transform(c))}; };
+    map["irfft"] = [](const Case& c) { return Values{irfft(c["x"], transform(c))}; };
+    map["stft"] = [](const Case& c) { return Values{stft(c["x"], short_transforms(c))}; };
+    map["stft_power"] = [](const Case& c) { return Values{stft_power(c["x"], short_transforms(c))}; };
+    map["mel_filterbank"] = [](const Case& c) { return Values{c.graph.constant(filters(c))}; };
+    map["log_mel"] = [](const Case& c) { return Values{log_mel(c["x"], c["filters"], log_mels(c))}; };
     map["cross_entropy"] = [](const Case& c) { return Values{cross_entropy(c["x"], c["target"], class_options(c))}; };
     map["nll"] = [](const Case& c) { return Values{nll(c["x"], c["target"], class_options(c))}; };
     map["bce_with_logits"] = [](const Case& c) {

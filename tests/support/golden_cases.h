@@ -46,7 +46,7 @@ class Case {
     return {ints("kernel"), ints("stride"), ints("dilation"), ints("pads"), flag("ceil_mode")};
   }
 
-  Graph graph;
+  mutable Graph graph;  // builds add to it, also those of cases without an input
   std::map<std::string, Tensor> inputs;
 
  private:

@@ -9,6 +9,7 @@
 #include "gyrus/nn.h"
 #include "gyrus/random.h"
 #include "gyrus/splats.h"
+#include "gyrus/signal.h"
 
 namespace gyrus::test {
 namespace {
@@ -138,6 +139,8 @@ Graph every_op() {
   EXPECT_EQ(cumsum(m, 1).shape(), m.shape());
   EXPECT_EQ(cumprod(m, 1).shape(), m.shape());
   EXPECT_EQ(top_k(m, 2, 1).positions.shape(), (Shape{3, 2}));
+  EXPECT_EQ(irfft(fft(rfft(m))).shape(), (Shape{3, 4}));
+  EXPECT_EQ(frames(m, 3, 2).shape(), (Shape{3, 2, 3}));
   const Value r = g.input("r", DType::F32, {5});
   EXPECT_EQ(sort(m, 0).values.shape(), m.shape());
   EXPECT_EQ(search_sorted(r, m).shape(), m.shape());

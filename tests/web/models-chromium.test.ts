@@ -3,19 +3,14 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, type StdioOptions } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { buildSync } from "esbuild";
-import type { BrowserContext, Page } from "playwright-core";
 import type * as Gyrus from "../../web/src/executor-entry.js";
 import { parsePlan } from "../../web/src/plan.js";
 import { countDifferent, readCrop, type Crop } from "./support/crops.js";
-import { everything, program, sourceFolder, testData } from "./support/native.js";
-import { openBrowser, openPage } from "./support/page.js";
+import { openExecutorPage, type ExecutorPage } from "./support/executor_page.js";
+import { everything, program, testData } from "./support/native.js";
 
 const models = everything ? ["mindgrab", "model5_gw_ae", "model18cls"] : ["model5_gw_ae"]; // the others take minutes
 const crops = everything ? ["crop48", "crop61x53x47", "crop64"] : ["crop48"];
@@ -24,36 +19,18 @@ const data = testData();
 const missing = !data ? "the public test data is not here; set GYRUS_TEST_DATA"
   : !existsSync(driver) ? `there is no ${driver}; set GYRUS_SWIFTSHADER` : false;
 
-const files = mkdtempSync(join(tmpdir(), "gyrus-chromium-"));
-const server = createServer((request, response) => {
-  const path = join(files, new URL(request.url ?? "/", "http://x").pathname);
-  response.setHeader("Content-Type", path.endsWith(".js") ? "text/javascript" : "text/html");
-  if (path === join(files, "/")) return response.end("<!doctype html><link rel=icon href=data:,>");
-  return existsSync(path) ? response.end(readFileSync(path)) : response.writeHead(404).end();
-});
-let context: BrowserContext;
-let page: Page;
-let said: string[];
+let site: ExecutorPage;
 
 before(async () => {
-  if (missing) return;
-  const entry = join(sourceFolder, "web/src/executor-entry.ts");
-  buildSync({ entryPoints: [entry], outfile: join(files, "gyrus.js"), bundle: true, format: "esm", target: "es2022" });
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  context = await openBrowser();
-  ({ page, said } = await openPage(context, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`));
+  if (!missing) site = await openExecutorPage();
 });
 
-after(async () => {
-  await context?.close();
-  server.close();
-  rmSync(files, { recursive: true });
-});
+after(() => site?.close());
 
 // The labels of a native run of the plan that is left beside them, which the browser will fetch.
 function prepare(model: string, crop: Crop): Uint8Array {
   const env = { ...process.env, VK_ICD_FILENAMES: driver };
-  const at = (suffix: string) => join(files, `${model}.${suffix}`);
+  const at = (suffix: string) => join(site.files, `${model}.${suffix}`);
   const options = { env, stdio: ["ignore", "ignore", "inherit"] as StdioOptions };
   const args = ["plan", join(data!, "models", model), "--size", crop.shape.join("x"), "--precision", "f32"];
   execFileSync(program("bin/gyrus"), [...args, "-q", "-o", at("json")], options);
@@ -74,7 +51,7 @@ interface Ran {
 
 // Runs the plan in the page; with `lose`, the first device is destroyed after the first submission.
 function runInPage(model: string, lose: boolean): Promise<Ran> {
-  return page.evaluate(async ({ model, lose }): Promise<Ran> => {
+  return site.page.evaluate(async ({ model, lose }): Promise<Ran> => {
     const gyrus = (await import(`${location.origin}/gyrus.js`)) as typeof Gyrus;
     const { loadPlan, requestDevice, RecoveringExecutor } = gyrus;
     const plan = await loadPlan("/", model);
@@ -128,6 +105,6 @@ for (const [model, name] of models.flatMap((model) => crops.map((name) => [model
     assert.equal(again.labels, ran.labels, "the replay on a new device gives other labels");
     assert.equal(again.notices.length, 1);
     assert.match(again.notices[0]!, /the device was lost/);
-    assert.deepEqual(said, [], "the console is quiet");
+    assert.deepEqual(site.said, [], "the console is quiet");
   });
 }
