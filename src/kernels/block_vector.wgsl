@@ -45,18 +45,34 @@ fn x_quad(r: u32, q: u32) -> vec4<f32> {
 {{@c=columns}}
   let r{{c}} = min(first + {{c}}u, P.last_r){{#experts}} / P.shared_by{{/experts}};
 {{/c}}
-  for (var unit = across; unit < P.units; unit += {{lanes}}u) {
+{{#staged}}
+  // Quads of {{span}} units of x, which all teams read: [q][unit], a unit more than there are, so that banks differ.
+  for (var begin = 0u; begin < P.units; begin += {{span}}u) {
+    workgroupBarrier();
+    for (var e = lane; e < {{span}}u * 8u; e += {{wg}}u) {
+{{@c=columns}}
+      x_tile[({{c}}u * 8u + e % 8u) * ({{span}}u + 1u) + e / 8u] = x_quad(r{{c}}, begin * 8u + e);
+{{/c}}
+    }
+    workgroupBarrier();
+    for (var own = across; own < min({{span}}u, P.units - begin); own += {{lanes}}u) {
+      let unit = begin + own;
+{{/staged}}{{^staged}}
+  {
+    for (var unit = across; unit < P.units; unit += {{lanes}}u) {
+{{/staged}}
 {{@c=columns}}{{@q=8}}
-    let x{{c}}_{{q}} = x_quad(r{{c}}, unit * 8u + {{q}}u);
+      let x{{c}}_{{q}} = {{#staged}}x_tile[({{c}}u * 8u + {{q}}u) * ({{span}}u + 1u) + own]{{/staged}}{{^staged}}x_quad(r{{c}}, unit * 8u + {{q}}u){{/staged}};
 {{/q}}{{/c}}
 {{@i=rows}}
-    {
-      let w = unpack(row{{i}}, unit);
+      {
+        let w = unpack(row{{i}}, unit);
 {{@q=8}}{{@c=columns}}
-      sum{{i}}_{{c}} = fma(w[{{q}}], x{{c}}_{{q}}, sum{{i}}_{{c}});
+        sum{{i}}_{{c}} = fma(w[{{q}}], x{{c}}_{{q}}, sum{{i}}_{{c}});
 {{/c}}{{/q}}
-    }
+      }
 {{/i}}
+    }
   }
 {{@i=rows}}{{@c=columns}}
   stage[({{i}}u * {{columns}}u + {{c}}u) * {{wg}}u + lane] = dot(sum{{i}}_{{c}}, vec4<f32>(1.0));

@@ -6,7 +6,23 @@
 #include "core/error.h"
 #include "ops/cache.h"
 
-namespace gyrus::llm {
+namespace gyrus {
+
+const char* to_string(CacheFormat format) {
+  return format == CacheFormat::F32 ? "f32" : format == CacheFormat::F16 ? "f16" : "q8";
+}
+
+const char* to_string(Finish finish) {
+  switch (finish) {
+    case Finish::Length: return "length";
+    case Finish::Stop: return "stop";
+    case Finish::End: return "end";
+    case Finish::Cancelled: return "cancelled";
+  }
+  return "";
+}
+
+namespace llm {
 namespace {
 
 constexpr int64_t kFew = 16;                 // rows of the plan between one and a chunk
@@ -77,4 +93,5 @@ int64_t rows_of_values(const TextOptions& options, int64_t vocabulary) {
   return std::min({options.chunk, most, kFew});
 }
 
-}  // namespace gyrus::llm
+}  // namespace llm
+}  // namespace gyrus

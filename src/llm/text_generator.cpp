@@ -95,20 +95,6 @@ struct TextGeneratorImpl {
   }
 };
 
-const char* to_string(CacheFormat format) {
-  return format == CacheFormat::F32 ? "f32" : format == CacheFormat::F16 ? "f16" : "q8";
-}
-
-const char* to_string(Finish finish) {
-  switch (finish) {
-    case Finish::Length: return "length";
-    case Finish::Stop: return "stop";
-    case Finish::End: return "end";
-    case Finish::Cancelled: return "cancelled";
-  }
-  return "";
-}
-
 TextModelInfo describe_text_model(const std::string& path) {
   return model_of(std::make_shared<GgufFile>(path), {})->info();
 }

@@ -14,7 +14,8 @@ namespace {
 constexpr int64_t kUnit = 32;        // elements that kernels unpack at a time
 constexpr int64_t kFewRows = 8;      // up to which the kernel for vectors reads the matrix for four rows at a time
 constexpr uint32_t kTeam = 32;       // lanes that share rows of the matrix
-constexpr uint32_t kVector = 64;     // lanes of a workgroup for vectors
+constexpr uint32_t kVector = 128;    // lanes of a workgroup for vectors
+constexpr uint32_t kSpan = 64;       // units of x in workgroup memory at a time
 constexpr int64_t kManyRows = 4096;  // of a matrix, from which a team takes four of them
 
 std::string kernel_file(BlockType type) {
@@ -227,7 +228,13 @@ class BlockMatmulEmitter {
     k.flag("experts", routed_).param("expert_rows", matrix.rows / matmul_.expert_count);
     k.param("n_begin", routed_ ? 0 : part.first);
     k.constant("lanes", lanes).constant("teams", teams).constant("rows", rows).constant("columns", columns);
-    k.shared("stage", wgsl::f32, static_cast<uint64_t>(rows * columns) * k.workgroup());
+    const uint64_t sums = static_cast<uint64_t>(rows * columns) * k.workgroup();
+    uint32_t span = kSpan;
+    const auto x_quads = [&] { return static_cast<uint64_t>(columns) * 8 * (span + 1); };
+    while (span > lanes && x_quads() * 16 + sums * 4 > lowering_.limits().max_compute_workgroup_storage_size) span /= 2;
+    const bool staged = x_quads() * 16 + sums * 4 <= lowering_.limits().max_compute_workgroup_storage_size;
+    k.flag("staged", staged).constant("span", span).shared("stage", wgsl::f32, sums);
+    if (staged) k.shared("x_tile", wgsl::vec4f, x_quads());
     const int64_t row_groups = ceil_div(own, rows * teams);
     k.param("row_groups", row_groups);
     k.dispatch(static_cast<uint64_t>(row_groups * ceil_div(count, columns)), cost(matrix, part, count));
