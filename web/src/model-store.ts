@@ -23,6 +23,9 @@ interface About {
   version: string;
 }
 
+// What TypeScript's declarations of folders leave out.
+type Folder = FileSystemDirectoryHandle & { keys(): AsyncIterable<string>; values(): AsyncIterable<FileSystemHandle> };
+
 async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -63,7 +66,7 @@ async function readAbout(folder: FileSystemDirectoryHandle): Promise<About | nul
 /** Names of the pieces by number. */
 async function piecesIn(folder: FileSystemDirectoryHandle): Promise<Map<number, string>> {
   const pieces = new Map<number, string>();
-  for await (const name of folder.keys()) {
+  for await (const name of (folder as Folder).keys()) {
     const [, number] = /^(\d+)-[0-9a-f]{64}$/.exec(name) ?? [];
     if (number !== undefined) pieces.set(Number(number), name);
   }
@@ -180,7 +183,7 @@ export async function storedModels(): Promise<StoredModel[]> {
   const store = await storeFolder();
   const models: StoredModel[] = [];
   if (!store) return models;
-  for await (const handle of store.values()) {
+  for await (const handle of (store as Folder).values()) {
     if (handle.kind !== "directory") continue;
     const folder = handle as FileSystemDirectoryHandle;
     const about = await readAbout(folder);
