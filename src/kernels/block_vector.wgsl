@@ -64,6 +64,27 @@ fn x_quad(r: u32, q: u32) -> vec4<f32> {
 {{@c=columns}}{{@q=8}}
       let x{{c}}_{{q}} = {{#staged}}x_tile[({{c}}u * 8u + {{q}}u) * ({{span}}u + 1u) + own]{{/staged}}{{^staged}}x_quad(r{{c}}, unit * 8u + {{q}}u){{/staged}};
 {{/q}}{{/c}}
+{{#scaled}}
+{{@c=columns}}
+      let x{{c}} = x{{c}}_0 + x{{c}}_1 + x{{c}}_2 + x{{c}}_3 + x{{c}}_4 + x{{c}}_5 + x{{c}}_6 + x{{c}}_7;
+{{/c}}
+{{@i=rows}}
+      {
+        let w = scaled(row{{i}}, unit);
+{{@c=columns}}
+        var own{{c}} = w.q[0] * x{{c}}_0;
+        own{{c}} = fma(w.q[1], x{{c}}_1, own{{c}});
+        own{{c}} = fma(w.q[2], x{{c}}_2, own{{c}});
+        own{{c}} = fma(w.q[3], x{{c}}_3, own{{c}});
+        own{{c}} = fma(w.q[4], x{{c}}_4, own{{c}});
+        own{{c}} = fma(w.q[5], x{{c}}_5, own{{c}});
+        own{{c}} = fma(w.q[6], x{{c}}_6, own{{c}});
+        own{{c}} = fma(w.q[7], x{{c}}_7, own{{c}});
+        sum{{i}}_{{c}} = fma(vec4<f32>(w.scale), own{{c}}, fma(vec4<f32>(w.least), x{{c}}, sum{{i}}_{{c}}));
+{{/c}}
+      }
+{{/i}}
+{{/scaled}}{{^scaled}}
 {{@i=rows}}
       {
         let w = unpack(row{{i}}, unit);
@@ -72,6 +93,7 @@ fn x_quad(r: u32, q: u32) -> vec4<f32> {
 {{/c}}{{/q}}
       }
 {{/i}}
+{{/scaled}}
     }
   }
 {{@i=rows}}{{@c=columns}}

@@ -30,3 +30,16 @@ fn floats_of(word: u32) -> vec4<f32> {
 fn signed_of(word: u32) -> vec4<f32> {
   return floats_of(word ^ 0x80808080u) - vec4<f32>(128.0);
 }
+
+// 32 elements as scale * q + least; q from 1 to 2, since bits become such floats without a conversion.
+struct Scaled {
+  scale: f32,
+  least: f32,
+  q: array<vec4<f32>, 8>,
+}
+
+// 1 + nibble / 16 of the low nibbles of four bytes.
+fn nibbles_of(word: u32) -> vec4<f32> {
+  let bits = vec4<u32>(word << 19u, word << 11u, word << 3u, word >> 5u);
+  return bitcast<vec4<f32>>((bits & vec4<u32>(0x00780000u)) | vec4<u32>(0x3f800000u));
+}

@@ -25,6 +25,11 @@ std::string kernel_file(BlockType type) {
   return name;
 }
 
+// Formats whose kernel file has `scaled`: 32 elements with one scale, so that sums come before it.
+bool has_scale(BlockType type) {
+  return type == BlockType::Q4_0 || type == BlockType::Q4_K || type == BlockType::Q8_0;
+}
+
 // Rows of a matrix that one binding holds.
 struct RowWindow {
   int64_t first = 0, last = 0;  // included
@@ -225,7 +230,7 @@ class BlockMatmulEmitter {
       k.read("experts", *lowering_.storage(node_.inputs[BlockMatmul::kExperts]));
       k.param("expert_count", matmul_.expert_count).param("shared_by", shared_by_);
     }
-    k.flag("experts", routed_).param("expert_rows", matrix.rows / matmul_.expert_count);
+    k.flag("scaled", has_scale(matrix.type)).flag("experts", routed_).param("expert_rows", matrix.rows / matmul_.expert_count);
     k.param("n_begin", routed_ ? 0 : part.first);
     k.constant("lanes", lanes).constant("teams", teams).constant("rows", rows).constant("columns", columns);
     const uint64_t sums = static_cast<uint64_t>(rows * columns) * k.workgroup();

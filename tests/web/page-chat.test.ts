@@ -63,7 +63,7 @@ test("a text goes on, is stopped, and all of it without a network", { skip: miss
   await picture(page, "chat-start");
   await drop(page, "stories.gguf", model("f16"), "#talk");
   await page.locator("#load:visible").waitFor();
-  assert.match((await text(page, "#model-about"))!, /^llama, 0?\.?\d.* parameters in .*f16/i);
+  assert.match((await text(page, "#model-about"))!, /^llama, [\d,]+ parameters in .*f16/i);
   assert.match((await text(page, "#memory-total"))!, /MiB$/);
   const halves = await text(page, "#memory-cache");
   await page.selectOption("#cache", "f32");

@@ -117,7 +117,7 @@ class ChatPage {
     byId("messages").hidden = false;
     byId("model-name").textContent = info.name || (this.#source instanceof File ? this.#source.name : String(this.#source));
     const size = info.parameters >= 1e9 ? `${(info.parameters / 1e9).toFixed(2)} billion` : info.parameters >= 1e6
-      ? `${(info.parameters / 1e6).toFixed(1)} million` : String(info.parameters);
+      ? `${(info.parameters / 1e6).toFixed(1)} million` : info.parameters.toLocaleString("en");
     const formats = Object.keys(info.formats).sort((a, b) => info.formats[b]! - info.formats[a]!);
     byId("model-about").textContent = `${info.architecture}, ${size} parameters in ${formats.join(", ")}; ${info.layers} layers, ` +
       `${info.width} wide, ${info.vocabulary} tokens; trained for texts of ${info.context}.`;
