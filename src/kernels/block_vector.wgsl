@@ -1,7 +1,11 @@
 // block_vector.wgsl: y[r, n] = act(bias[n] + sum over k of x[r, k] * w[n, k]) for few rows r; w in raw blocks of a GGUF
 // file ({{format}}), row by row. A team of {{lanes}} lanes makes {{rows}} results n of each of {{columns}} rows r: lanes take units of
 // 32 elements in turn, and add up what they have in workgroup memory.
-{{#experts}}
+{{#normed}}
+// x is divided by its root mean square and multiplied by gamma: the first when the sums are there.
+{{/normed}}{{#gated}}
+// w holds the rows of a gate, and then as many others: y = act(gate) * other.
+{{/gated}}{{#experts}}
 // Row r of y is made by expert experts[r] of w, from row r / P.shared_by of x.
 {{/experts}}
 {{>elementwise}}
@@ -24,11 +28,18 @@ fn x_quad(r: u32, q: u32) -> vec4<f32> {
 {{/quads}}
 }
 
+{{#normed}}
+fn gamma_quad(q: u32) -> vec4<f32> {
+  let k = min(vec4<u32>(q * 4u) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(P.k - 1u)) + P.gamma_shift;
+  return vec4<f32>(gamma[k.x], gamma[k.y], gamma[k.z], gamma[k.w]);
+}
+
+{{/normed}}
 {{main}}
   let group = group_index(wid, nwg);
   let across = lane % {{lanes}}u;
   let team = lane / {{lanes}}u;
-  let start = P.n_begin + (group % P.row_groups * {{teams}}u + team) * {{rows}}u;
+  let start = P.n_begin + (group % P.row_groups * {{teams}}u + team) * {{pairs}}u;
   let first = P.first_r + group / P.row_groups * {{columns}}u;
 {{#experts}}
   let expert = u32(clamp(experts[min(first, P.last_r) + P.experts_shift], 0, i32(P.expert_count) - 1));
@@ -37,7 +48,7 @@ fn x_quad(r: u32, q: u32) -> vec4<f32> {
   let base = 0u;
 {{/experts}}
 {{@i=rows}}
-  let n{{i}} = base + start + {{i}}u;
+  let n{{i}} = base + start + {{#gated}}{{i}}u % {{pairs}}u + {{i}}u / {{pairs}}u * P.half{{/gated}}{{^gated}}{{i}}u{{/gated}};
   let row{{i}} = (min(max(n{{i}}, P.first_n), P.last_n) - P.first_n) * P.row_bytes + P.w_begin;
 {{@c=columns}}
   var sum{{i}}_{{c}} = vec4<f32>(0.0);
@@ -45,13 +56,20 @@ fn x_quad(r: u32, q: u32) -> vec4<f32> {
 {{@c=columns}}
   let r{{c}} = min(first + {{c}}u, P.last_r){{#experts}} / P.shared_by{{/experts}};
 {{/c}}
+{{#normed}}{{@c=columns}}
+  var square{{c}} = 0.0;
+{{/c}}{{/normed}}
 {{#staged}}
   // Quads of {{span}} units of x, which all teams read: [q][unit], a unit more than there are, so that banks differ.
   for (var begin = 0u; begin < P.units; begin += {{span}}u) {
     workgroupBarrier();
     for (var e = lane; e < {{span}}u * 8u; e += {{wg}}u) {
 {{@c=columns}}
-      x_tile[({{c}}u * 8u + e % 8u) * ({{span}}u + 1u) + e / 8u] = x_quad(r{{c}}, begin * 8u + e);
+      let found{{c}} = x_quad(r{{c}}, begin * 8u + e);
+{{#normed}}
+      square{{c}} += select(0.0, dot(found{{c}}, found{{c}}), (begin * 8u + e) * 4u < P.k);
+{{/normed}}
+      x_tile[({{c}}u * 8u + e % 8u) * ({{span}}u + 1u) + e / 8u] = found{{c}}{{#normed}} * gamma_quad(begin * 8u + e){{/normed}};
 {{/c}}
     }
     workgroupBarrier();
@@ -99,6 +117,19 @@ fn x_quad(r: u32, q: u32) -> vec4<f32> {
 {{@i=rows}}{{@c=columns}}
   stage[({{i}}u * {{columns}}u + {{c}}u) * {{wg}}u + lane] = dot(sum{{i}}_{{c}}, vec4<f32>(1.0));
 {{/c}}{{/i}}
+{{#normed}}{{@c=columns}}
+  squares[{{c}}u * {{wg}}u + lane] = square{{c}};
+{{/c}}
+  workgroupBarrier();
+  for (var half = {{wg}}u / 2u; half > 0u; half /= 2u) {
+    if (lane < half) {
+{{@c=columns}}
+      squares[{{c}}u * {{wg}}u + lane] += squares[{{c}}u * {{wg}}u + lane + half];
+{{/c}}
+    }
+    workgroupBarrier();
+  }
+{{/normed}}
   workgroupBarrier();
   for (var half = {{lanes}}u / 2u; half > 0u; half /= 2u) {
     if (across < half) {
@@ -111,13 +142,26 @@ fn x_quad(r: u32, q: u32) -> vec4<f32> {
   if (group >= P.groups) {
     return;
   }
-  for (var v = across; v < {{rows}}u * {{columns}}u; v += {{lanes}}u) {
+  for (var v = across; v < {{pairs}}u * {{columns}}u; v += {{lanes}}u) {
     let n = start + v / {{columns}}u;
     let r = first + v % {{columns}}u;
+{{#gated}}
+    if (n < P.half && r <= P.last_r) {
+{{/gated}}{{^gated}}
     let inside = base + n >= P.first_n && base + n <= P.last_n && n < P.expert_rows;
     if (inside && r <= P.last_r) {
+{{/gated}}
       let o = r * P.n + P.column + n;
-      let sum = stage[v * {{wg}}u + team * {{lanes}}u]{{#bias}} + bias[P.bias_shift + P.column + n]{{/bias}};
+{{#normed}}
+      let scale = inverseSqrt(squares[v % {{columns}}u * {{wg}}u] / f32(P.k) + bitcast<f32>(P.eps));
+{{/normed}}
+      let own = stage[v * {{wg}}u + team * {{lanes}}u]{{#normed}} * scale{{/normed}}{{#bias}} + bias[P.bias_shift + P.column + n]{{/bias}};
+{{#gated}}
+      let other = stage[(v + {{pairs}}u * {{columns}}u) * {{wg}}u + team * {{lanes}}u] * scale{{#bias}} + bias[P.bias_shift + P.half + n]{{/bias}};
+      let sum = {{act}}(own) * other;
+{{/gated}}{{^gated}}
+      let sum = own;
+{{/gated}}
       output[o + P.output_shift] = {{store}};
     }
   }

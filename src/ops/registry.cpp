@@ -45,8 +45,8 @@ const std::vector<const OpDef*>& all_ops() {
         &kStrided,   &kConvTranspose,   &kInTraining,
     };
     if constexpr (kLanguage)
-      all.insert(all.end(), {&kBlockMatmul, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention,
-                             &kChooseToken, &kMarkTokens});
+      all.insert(all.end(), {&kBlockMatmul, &kBlockNormed, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows,
+                             &kCachedAttention, &kChooseToken, &kMarkTokens});
     if constexpr (kTraining) all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample});
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);
     return all;

@@ -67,9 +67,15 @@ const LoweringEntry kLowerings[] = {
 
 // Of ops that only language models have.
 [[maybe_unused]] const LoweringEntry kLanguageLowerings[] = {
-    {&kBlockMatmul, lower_block_matmul}, {&kBlockRows, lower_block_rows},   {&kGated, lower_gated},
-    {&kRopeTurns, lower_rope_turns},     {&kCacheRows, lower_cache_rows},   {&kCachedAttention, lower_cached_attention},
-    {&kChooseToken, lower_choose_token}, {&kMarkTokens, lower_mark_tokens},
+    {&kBlockNormed, lower_block_normed, nullptr, suits_block_normed},
+    {&kBlockMatmul, lower_block_matmul},
+    {&kBlockRows, lower_block_rows},
+    {&kGated, lower_gated},
+    {&kRopeTurns, lower_rope_turns},
+    {&kCacheRows, lower_cache_rows},
+    {&kCachedAttention, lower_cached_attention},
+    {&kChooseToken, lower_choose_token},
+    {&kMarkTokens, lower_mark_tokens},
 };
 
 // Of ops that only training has: those of gradients and of augmentation.
