@@ -11,14 +11,14 @@
 namespace gyrus {
 namespace {
 
-constexpr int64_t kUnit = 32;           // elements that kernels unpack at a time
-constexpr int64_t kFewRows = 8;         // up to which the kernel for vectors reads the matrix for four rows at a time
-constexpr uint32_t kTeam = 32;          // lanes that share rows of the matrix
-constexpr uint32_t kVector = 128;       // lanes of a workgroup for vectors
-constexpr uint32_t kSpan = 64;          // units of x in workgroup memory at a time
-constexpr int64_t kMostVectorRows = 4;  // of a matrix that a team takes
-constexpr int64_t kNormedRows = 2;      // of x that are normed in the product's kernel
-constexpr int64_t kManyRows = 4096;     // of a matrix, from which a team takes four of them
+constexpr int64_t kUnit = 32;       // elements that kernels unpack at a time
+constexpr int64_t kFewRows = 8;     // up to which the kernel for vectors reads the matrix for four rows at a time
+constexpr uint32_t kTeam = 32;      // lanes that share rows of the matrix
+constexpr uint32_t kVector = 256;   // lanes of a workgroup for vectors
+constexpr uint32_t kSpan = 256;     // units of x in workgroup memory at a time, at most
+constexpr int64_t kTeamRows = 2;    // of a matrix that a team takes at a time
+constexpr int64_t kNormedRows = 2;  // of x that are normed in the product's kernel
+constexpr int64_t kEnoughGroups = 512, kMostTurns = 8;  // beyond so many workgroups each takes several turns
 
 std::string kernel_file(BlockType type) {
   std::string name = cat("block_", to_string(type));
@@ -233,7 +233,7 @@ class BlockMatmulEmitter {
     while (lanes < std::min(kTeam, k.workgroup()) && int64_t{lanes} * 2 * kUnit <= matmul_.k) lanes *= 2;
     const int64_t columns = routed_ ? 1 : count > 2 ? 4 : count;
     int64_t own = routed_ ? matrix.rows / matmul_.expert_count : part.last + 1 - part.first;
-    const int64_t rows = own >= kManyRows && columns == 1 ? kMostVectorRows : 2;
+    const int64_t rows = kTeamRows;
     const int64_t teams = k.workgroup() / lanes;
     // A gate's row and the other one of the same result make a pair.
     const int64_t pairs = gated_ ? rows / 2 : rows;
@@ -250,20 +250,32 @@ class BlockMatmulEmitter {
     k.param("n_begin", routed_ ? 0 : part.first);
     k.constant("lanes", lanes).constant("teams", teams).constant("rows", rows).constant("columns", columns);
     const uint64_t sums = static_cast<uint64_t>(rows * columns) * k.workgroup();
-    uint32_t span = kSpan;
+    uint32_t span = lanes;
+    while (span < kSpan && int64_t{span} < ceil_div(matmul_.k, kUnit)) span *= 2;
     const auto x_quads = [&] { return static_cast<uint64_t>(columns) * 8 * (span + 1); };
-    while (span > lanes && x_quads() * 16 + sums * 4 > lowering_.limits().max_compute_workgroup_storage_size) span /= 2;
-    const bool staged = x_quads() * 16 + sums * 4 <= lowering_.limits().max_compute_workgroup_storage_size;
+    const uint64_t squares = normed_ ? static_cast<uint64_t>(columns) * k.workgroup() : 0;
+    const auto fits = [&] {
+      return x_quads() * 16 + (sums + squares) * 4 <= lowering_.limits().max_compute_workgroup_storage_size;
+    };
+    while (span > lanes && !fits()) span /= 2;
+    const bool staged = fits();
     k.flag("staged", staged).constant("span", span).shared("stage", wgsl::f32, sums);
     if (staged) k.shared("x_tile", wgsl::vec4f, x_quads());
     k.constant("pairs", pairs).flag("gated", gated_).flag("normed", normed_ != nullptr);
     if (gated_) k.param("half", own).text("act", cat("act_", activation(normed_->act)));
     if (normed_) {
-      k.read("gamma", *lowering_.storage(gamma_)).param("eps", static_cast<float>(normed_->eps));
-      k.shared("squares", wgsl::f32, static_cast<uint64_t>(columns) * k.workgroup());
+      const Storage& gamma = *lowering_.storage(gamma_);
+      const bool gamma_quads = matmul_.k % 4 == 0 && gamma.chunks.size() == 1 && gamma.chunks[0].byte_offset % 16 == 0;
+      k.read("gamma", gamma_quads ? quad_view(gamma) : gamma)
+          .flag("gamma_quads", gamma_quads)
+          .param("eps", static_cast<float>(normed_->eps));
+      k.shared("squares", wgsl::f32, squares);
     }
-    const int64_t row_groups = ceil_div(own, pairs * teams);
-    k.param("row_groups", row_groups);
+    // Several turns with one x, where there is work enough and x stays in workgroup memory as a whole.
+    const bool whole = staged && int64_t{span} >= ceil_div(matmul_.k, kUnit);
+    const int64_t turns = whole ? std::clamp<int64_t>(own / (pairs * teams * kEnoughGroups), 1, kMostTurns) : 1;
+    const int64_t row_groups = ceil_div(own, pairs * teams * turns);
+    k.param("row_groups", row_groups).param("turns", turns);
     k.dispatch(static_cast<uint64_t>(row_groups * ceil_div(count, columns)), cost(matrix, part, count));
   }
 
@@ -316,7 +328,7 @@ bool suits_block_normed(const Graph& graph, const Node& node, const Target& targ
   const int64_t rows = element_count(matmul.result) / matmul.n;
   if (rows < 1 || rows > kNormedRows) return false;
   const uint64_t lanes = workgroup_size(limits, kVector), columns = static_cast<uint64_t>(rows);
-  const uint64_t bytes = columns * (8 * (kTeam + 1) * 16 + 4 * lanes) + 4 * columns * kMostVectorRows * lanes;
+  const uint64_t bytes = columns * (8 * (kTeam + 1) * 16 + 4 * lanes) + 4 * columns * kTeamRows * lanes;
   const uint64_t bindings =
       4 + (has_operand(normed.product, BlockMatmul::kBias) ? 1 : 0) + (options.check_finite ? 1 : 0);
   if (bytes > limits.max_compute_workgroup_storage_size || bindings > limits.max_storage_buffers_per_shader_stage)
