@@ -162,8 +162,8 @@ TEST(TypedOps, AreAllThere) {
                                      "arrange", "scatter_rows", "ranks",      "place",      "rows",
                                      "strided", "conv_weights", "norm_sums"};  // passes' and gradients'
   // Of decoders, which src/llm makes.
-  made.insert({"block_matmul", "block_normed", "block_rows", "gated", "rope_turns", "cache_rows", "cached_attention", "choose_token",
-               "mark_tokens"});
+  made.insert({"block_matmul", "block_normed", "block_rows", "gated", "rope_turns", "cache_rows", "cached_attention",
+               "choose_token", "mark_tokens"});
   for (const Node& node : graph.nodes()) made.insert(node.op);
   for (const OpDef* def : all_ops()) EXPECT_EQ(made.count(def->name), 1u) << def->name;
 }
