@@ -8,6 +8,7 @@
 #include "common.h"
 #include "gyrus/ops.h"
 #include "llm/runner.h"
+#include "ops/cache.h"
 #include "passes/passes.h"
 
 using namespace gyrus;
@@ -104,11 +105,11 @@ double copy_rate(WarmUp& warm_up, const Device& device) {
   kernel.workgroup_size = {256, 1, 1};
   kernel.bindings = {BindingKind::ReadStorage, BindingKind::ReadWriteStorage};
   kernel.wgsl =
-      "@group(0) @binding(0) var<storage, read> from: array<vec4<f32>>;\n"
-      "@group(0) @binding(1) var<storage, read_write> to: array<vec4<f32>>;\n"
+      "@group(0) @binding(0) var<storage, read> data: array<vec4<f32>>;\n"
+      "@group(0) @binding(1) var<storage, read_write> copied: array<vec4<f32>>;\n"
       "@compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3u,\n"
       "                                      @builtin(num_workgroups) groups: vec3u) {\n"
-      "  for (var i = id.x; i < arrayLength(&to); i += groups.x * 256u) { to[i] = from[i]; }\n}\n";
+      "  for (var i = id.x; i < arrayLength(&copied); i += groups.x * 256u) { copied[i] = data[i]; }\n}\n";
   Executor executor(device, one_dispatch(std::move(kernel), 2, bytes, 8192, 0, 2.0 * static_cast<double>(bytes)));
   RunOptions options;
   options.profile = true;
@@ -138,6 +139,31 @@ double matmul_rate(WarmUp& warm_up, const Device& device) {
         best = std::max(best, step.flops / static_cast<double>(step.end_ns - step.begin_ns) * 1e9);
   }
   return best;
+}
+
+// Where the time of a step goes: microseconds and dispatches of each kernel, the slowest first.
+void print_kernels(const Device& device, llm::Runner& runner, int64_t rows, int64_t position) {
+  Tensor table(DType::I32, {rows, kStepColumns});
+  for (int64_t i = 0; i < rows; ++i) table.as<int32_t>()[i * kStepColumns + 2] = static_cast<int32_t>(position + i);
+  const std::map<std::string, Tensor> inputs = {{"rows", table}, {"params", Tensor(DType::I32, {1, 8})}};
+  const PlanOptions plan = plan_options(device);
+  Executor executor(device, llm::step_plan(runner.model(), rows, llm::StepKind::Last, device.target(), plan),
+                    runner.memory());
+  RunOptions options;
+  options.profile = true;
+  if (rows > 1) options.arguments["last"] = static_cast<double>(rows - 1);
+  std::map<std::string, std::pair<double, int>> sums;
+  executor.run(inputs, options);
+  for (const StepTime& step : executor.run(inputs, options).profile.steps) {
+    sums[step.kernel].first += static_cast<double>(step.end_ns - step.begin_ns) * 1e-3;
+    ++sums[step.kernel].second;
+  }
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [name, sum] : sums) order.emplace_back(sum.first, name);
+  std::sort(order.rbegin(), order.rend());
+  for (const auto& [time, name] : order)
+    std::printf("    %4lld rows %-40s %4d × %9.2f us\n", static_cast<long long>(rows), name.c_str(), sums[name].second,
+                time / sums[name].second);
 }
 
 std::vector<llm::StepRow> rows_from(int64_t first, int64_t count) {
@@ -203,6 +229,8 @@ nlohmann::json measure(WarmUp& warm_up, const Device& device, const Sized& sized
               sized.name.c_str(), to_string(type), static_cast<long long>(kPrompt),
               static_cast<double>(kPrompt) / prompt, prompt_gpu * 1e3, flops / prompt_gpu * 1e-12,
               100 * flops / prompt_gpu / product);
+  print_kernels(device, runner, 1, kPosition);
+  print_kernels(device, runner, kPrompt, 0);
   return {{"name", sized.name},
           {"format", to_string(type)},
           {"bytes_per_token", bytes},

@@ -131,6 +131,40 @@ void add_rows(std::vector<OpCase>& cases, BlockType type, int64_t rows, int64_t 
   }));
 }
 
+struct NormedSpec {
+  std::string name;
+  Shape x;
+  std::vector<BlockType> types;
+  std::vector<int64_t> rows;
+  std::string act = "";
+  bool bias = false;
+};
+
+void add_normed(std::vector<OpCase>& cases, const NormedSpec& spec) {
+  OpCase base;
+  base.name = "block_normed_" + spec.name;
+  base.op = "block_normed";
+  cases.push_back(make_case(base, [spec](CaseBuilder& b) {
+    Rng rng(13);
+    const int64_t k = spec.x.back();
+    std::vector<ValueId> inputs(6, kNoValue);
+    inputs[0] = b.input(spec.x);
+    inputs[1] = b.input({k});
+    std::vector<int64_t> formats;
+    int64_t n = 0;
+    for (size_t m = 0; m < spec.types.size(); ++m) {
+      inputs[2 + m] = b.graph.add_constant(cat("w", m), random_blocks({spec.types[m], spec.rows[m], k}, rng));
+      formats.push_back(static_cast<int64_t>(spec.types[m]));
+      n += spec.rows[m];
+    }
+    if (spec.bias) inputs[5] = b.input({n});
+    while (inputs.back() == kNoValue) inputs.pop_back();
+    Attrs attrs = {{"formats", formats}, {"rows", spec.rows}, {"eps", 1e-5}};
+    if (!spec.act.empty()) attrs = {{"formats", formats}, {"rows", spec.rows}, {"eps", 1e-5}, {"act", spec.act}};
+    b.output(b.add("block_normed", inputs, attrs));
+  }));
+}
+
 void add_products(std::vector<OpCase>& cases) {
   for (const BlockType type : kTypes) {
     const int64_t block = block_format(type).elements, k = block == 1 ? 76 : block == 32 ? 96 : 512;
@@ -154,6 +188,12 @@ void add_products(std::vector<OpCase>& cases) {
   add_matmul(cases, {"body", {1, 96}, {Q4_0}, {37}, false, {step("gelu", {0})}});
   add_matmul(cases, {"experts", {3, 96}, {Q4_0}, {20}, false, {}, false, 5, 2});
   add_matmul(cases, {"experts_each", {3, 2, 96}, {Q4_0}, {20}, false, {}, false, 5, 2});
+  add_normed(cases, {"row", {1, 96}, {Q4_0}, {37}});
+  add_normed(cases, {"joined", {2, 512}, {Q4_K, Q8_0, F16}, {20, 12, 9}, "", true});
+  add_normed(cases, {"ragged", {1, 77}, {F16}, {6}, "silu"});
+  add_normed(cases, {"gate", {1, 2304}, {Q4_0}, {74}, "gelu_tanh", true});
+  add_normed(cases, {"gate_two_rows", {2, 96}, {Q8_0}, {14}, "silu"});
+  add_normed(cases, {"gate_many_rows", {12, 96}, {Q8_0}, {14}, "gelu"});
   add_matmul(cases, {"cut", {1, 512}, {F32}, {1500}, false, {}, false, 1, 0, true});
   add_matmul(cases, {"cut_tiles", {12, 512}, {Q8_0}, {4001}, false, {}, false, 1, 0, true});
   add_matmul(cases, {"cut_experts", {2, 512}, {F16}, {700}, false, {}, false, 4, 3, true});

@@ -11,8 +11,9 @@ import * as esbuild from "esbuild";
 const web = dirname(fileURLToPath(import.meta.url));
 const out = join(web, "dist/page");
 const budget = 1.5e6; // bytes, compressed: what a first visit loads before there is a scan
-// What waits: the viewer, the DICOM converter, models, the example; and the page that trains, which stands alone.
-const waits = /^(chunks\/niivue|chunks\/dicom|dcm2niix\/|models\/|demo\/|train\.|gyrus-train\.)/;
+// What waits: the viewer, the DICOM converter, models, the example; and the pages that train and chat, which stand alone.
+const waits = /^(chunks\/niivue|chunks\/dicom|dcm2niix\/|models\/|demo\/|train\.|gyrus-train\.|chat\/)/;
+const chatBudget = 2e6; // bytes of the chat page as they are, without a model
 const converter = ["index.jpeg.js", "worker.jpeg.js", "dcm2niix.jpeg.js", "dcm2niix.jpeg.wasm"];
 
 const args = process.argv.slice(2);
@@ -40,16 +41,26 @@ const page = {
   logOverride: { "import-is-undefined": "silent" },
 };
 const train = { ...common, entryPoints: { train: join(web, "page/train.ts") } };
+const chat = { ...common, outdir: join(out, "chat"), entryPoints: { chat: join(web, "page/chat/chat.ts") } };
 const worker = { ...common, entryPoints: { worker: join(web, "src/worker.ts") } };
+
+function copyStyle(from, to) {
+  const css = readFileSync(join(web, "page", from), "utf8");
+  writeFileSync(join(out, to), esbuild.transformSync(css, { loader: "css", minify: !serve }).code);
+}
 
 function copyStatic() {
   for (const name of ["index.html", "train.html", "icon.svg", "app.webmanifest"])
     cpSync(join(web, "page", name), join(out, name));
-  for (const name of ["style.css", "train.css"]) {
-    const css = readFileSync(join(web, "page", name), "utf8");
-    writeFileSync(join(out, name), esbuild.transformSync(css, { loader: "css", minify: !serve }).code);
-  }
+  for (const name of ["style.css", "train.css"]) copyStyle(name, name);
   for (const name of ["gyrus.wasm", "gyrus-train.wasm"]) cpSync(join(web, "dist/wasm", name), join(out, name));
+  // A folder of its own, so that it is kept for use without a network by itself.
+  mkdirSync(join(out, "chat"), { recursive: true });
+  cpSync(join(web, "page/chat/index.html"), join(out, "chat/index.html"));
+  cpSync(join(web, "page/icon.svg"), join(out, "chat/icon.svg"));
+  copyStyle("style.css", "chat/style.css");
+  copyStyle("chat/chat.css", "chat/chat.css");
+  cpSync(join(web, "dist/wasm/gyrus-text.wasm"), join(out, "chat/gyrus-text.wasm"));
   mkdirSync(join(out, "dcm2niix"), { recursive: true });
   const from = join(web, "node_modules/@niivue/dcm2niix/dist");
   for (const name of converter) cpSync(join(from, name), join(out, "dcm2niix", name));
@@ -60,16 +71,18 @@ function filesBelow(folder) {
     .filter((name) => statSync(join(folder, name)).isFile()).map((name) => name.replaceAll("\\", "/")).sort();
 }
 
-// Last, since it names all the others.
-async function buildServiceWorker() {
-  const files = filesBelow(out).filter((name) => !/^(models\/|demo\/index\.json|sw\.js|train\.|gyrus-train\.)/.test(name));
+// Last, since they name all the others. Each page's own keeps what lies in its folder.
+async function buildServiceWorker(folder, prefix, leftOut) {
+  const files = filesBelow(folder).filter((name) => !leftOut.test(name));
   const hash = createHash("sha256");
-  for (const name of files) hash.update(name).update(readFileSync(join(out, name)));
+  for (const name of files) hash.update(name).update(readFileSync(join(folder, name)));
+  const text = { FILES: ["./", ...files], VERSION: hash.digest("hex").slice(0, 16), PREFIX: prefix };
   await esbuild.build({
     ...common,
     format: "iife",
+    outdir: folder,
     entryPoints: { sw: join(web, "page/sw.ts") },
-    define: { FILES: JSON.stringify(["./", ...files]), VERSION: JSON.stringify(hash.digest("hex").slice(0, 16)) },
+    define: Object.fromEntries(Object.entries(text).map(([name, value]) => [name, JSON.stringify(value)])),
   });
 }
 
@@ -83,24 +96,28 @@ function sizes() {
     console.log(`${name.padEnd(44)}${text(bytes)}${text(packed)}${first ? "" : "  waits"}`);
   const first = rows.filter((row) => row.first).reduce((sum, row) => sum + row.packed, 0);
   console.log(`${"first visit, compressed".padEnd(56)}${text(first)} of ${text(budget).trim()}`);
-  if (first <= budget) return;
-  console.error("web/build.mjs: the first visit loads more than its budget; see the table above");
+  const talking = rows.filter((row) => row.name.startsWith("chat/")).reduce((sum, row) => sum + row.bytes, 0);
+  console.log(`${"the chat page".padEnd(44)}${text(talking)} of ${text(chatBudget).trim()}`);
+  if (first <= budget && talking <= chatBudget) return;
+  console.error("web/build.mjs: a page loads more than its budget; see the table above");
   process.exit(1);
 }
 
 async function buildAll() {
-  for (const name of ["dist/wasm/gyrus.wasm", "dist/wasm/gyrus-train.wasm", "node_modules"])
+  for (const name of ["dist/wasm/gyrus.wasm", "dist/wasm/gyrus-train.wasm", "dist/wasm/gyrus-text.wasm", "node_modules"])
     if (!existsSync(join(web, name))) throw new Error(`web/${name} is missing: run 'make web'`);
   if (!serve) rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
   await esbuild.build(page);
   await esbuild.build(train);
+  await esbuild.build(chat);
   await esbuild.build(worker);
   copyStatic();
   const { addDemo, addModels } = await import("./build-models.mjs");
   if (modelFolders.length > 0) await addModels(join(out, "models"), modelFolders);
   addDemo(join(out, "demo"));
-  await buildServiceWorker();
+  await buildServiceWorker(join(out, "chat"), "gyrus-chat-", /^sw\.js$/);
+  await buildServiceWorker(out, "gyrus-page-", /^(models\/|demo\/index\.json|sw\.js|train\.|gyrus-train\.|chat\/)/);
 }
 
 try {

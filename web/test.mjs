@@ -43,7 +43,8 @@ const env = { XDG_RUNTIME_DIR: "/tmp", ...process.env };
 if (!env.VK_ICD_FILENAMES && existsSync(softwareDriver)) env.VK_ICD_FILENAMES = softwareDriver;
 // Those with a browser look at the time, one after another; compiling kernels keeps a software driver on one core, so
 // of the others two run at a time.
-const withBrowser = (name) => /^(export|models-chromium|ops-chromium|package|page-(nogpu|open|run|train|view)|serve|trainer-chromium)\./.test(name);
+const withBrowser = (name) =>
+  /^(export|models-chromium|ops-chromium|package|page-(chat|nogpu|open|run|train|view)|serve|text-chromium|trainer-chromium)\./.test(name);
 let worst = 0;
 for (const [concurrency, part] of [[2, chosen.filter((n) => !withBrowser(n))], [1, chosen.filter(withBrowser)]]) {
   if (part.length === 0) continue;

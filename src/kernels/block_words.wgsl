@@ -22,10 +22,24 @@ fn bytes_of(word: u32) -> vec4<u32> {
   return (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
 }
 
+// The same as floats: as the last bits of 2^23 + byte, since conversions take longer than sums.
 fn floats_of(word: u32) -> vec4<f32> {
-  return vec4<f32>(bytes_of(word));
+  return bitcast<vec4<f32>>(bytes_of(word) | vec4<u32>(0x4b000000u)) - vec4<f32>(8388608.0);
 }
 
 fn signed_of(word: u32) -> vec4<f32> {
-  return vec4<f32>((vec4<i32>(bitcast<i32>(word)) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u));
+  return floats_of(word ^ 0x80808080u) - vec4<f32>(128.0);
+}
+
+// 32 elements as scale * q + least; q from 1 to 2, since bits become such floats without a conversion.
+struct Scaled {
+  scale: f32,
+  least: f32,
+  q: array<vec4<f32>, 8>,
+}
+
+// 1 + nibble / 16 of the low nibbles of four bytes.
+fn nibbles_of(word: u32) -> vec4<f32> {
+  let bits = vec4<u32>(word << 19u, word << 11u, word << 3u, word >> 5u);
+  return bitcast<vec4<f32>>((bits & vec4<u32>(0x00780000u)) | vec4<u32>(0x3f800000u));
 }

@@ -69,9 +69,20 @@ fn query_at(i: u32) -> vec4<f32> {
     if (key < end) {
       let at = key * P.row_units + kv * P.head_units + P.cache_shift;
       var four = vec4<f32>(0.0);
+{{#fours}}
+      for (var q = 0u; q < quads; q += 4u) {
+{{@u=4}}
+        let key{{u}} = quad_at(at, q + {{u}}u);
+{{/u}}
+{{@u=4}}
+        four = fma({{#holds_query}}query[q + {{u}}u]{{/holds_query}}{{^holds_query}}query_at(row * P.x_width + head * P.depth + q * 4u + {{u}}u * 4u){{/holds_query}}, key{{u}}, four);
+{{/u}}
+      }
+{{/fours}}{{^fours}}
       for (var q = 0u; q < quads; q++) {
         four = fma({{#holds_query}}query[q]{{/holds_query}}{{^holds_query}}query_at(row * P.x_width + head * P.depth + q * 4u){{/holds_query}}, quad_at(at, q), four);
       }
+{{/fours}}
       score = dot(four, vec4<f32>(1.0));
 {{#softcap}}
       score = bitcast<f32>(P.softcap) * act_tanh(score / bitcast<f32>(P.softcap));
@@ -104,11 +115,18 @@ fn query_at(i: u32) -> vec4<f32> {
     y{{i}} *= less;
 {{/i}}
     let count = min(end - tile, {{wg}}u);
-    for (var j = part; j < count && part < parts; j += parts) {
-      let at = (tile + j) * P.row_units + (P.kv_heads + kv) * P.head_units + P.cache_shift;
+    // Four keys at a time, so that their values come side by side.
+    for (var j = part; j < count && part < parts; j += 4u * parts) {
+{{@u=4}}
+      let j{{u}} = min(j + {{u}}u * parts, count - 1u);
+      let share{{u}} = select(0.0, shares[j{{u}}], j + {{u}}u * parts < count);
+      let at{{u}} = (tile + j{{u}}) * P.row_units + (P.kv_heads + kv) * P.head_units + P.cache_shift;
 {{@i=wide}}
-      y{{i}} = fma(vec4<f32>(shares[j]), quad_at(at, min(quad + {{i}}u * {{wg}}u, quads - 1u)), y{{i}});
-{{/i}}
+      let value{{u}}_{{i}} = quad_at(at{{u}}, min(quad + {{i}}u * {{wg}}u, quads - 1u));
+{{/i}}{{/u}}
+{{@u=4}}{{@i=wide}}
+      y{{i}} = fma(vec4<f32>(share{{u}}), value{{u}}_{{i}}, y{{i}});
+{{/i}}{{/u}}
     }
   }
 {{@i=wide}}

@@ -112,12 +112,16 @@ fn lowest_key(lane: u32, row: u32, penalty: f32, most: f32, least: u32, wanted: 
   let step = bitcast<u32>(params[row * 8u + 6u + P.params_shift]);
   var value = kLowest;
   var place = 0xffffffffu;
-  for (var i = lane; i < P.width; i += {{wg}}u) {
-    let score = score_at(row, i, penalty);
-    if (score > value || place == 0xffffffffu) {
-      value = score;
-      place = i;
+  for (var i = lane; i < P.width; i += 8u * {{wg}}u) {
+{{@j=8}}
+    let score{{j}} = score_at(row, min(i + {{j}}u * {{wg}}u, P.width - 1u), penalty);
+{{/j}}
+{{@j=8}}
+    if (i + {{j}}u * {{wg}}u < P.width && (score{{j}} > value || place == 0xffffffffu)) {
+      value = score{{j}};
+      place = i + {{j}}u * {{wg}}u;
     }
+{{/j}}
   }
   var chosen = best(lane, value, place);
   let most = values[0];

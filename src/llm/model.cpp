@@ -165,21 +165,25 @@ uint64_t Model::weight_bytes() const {
   return bytes;
 }
 
-std::map<std::string, uint64_t> Model::formats() const {
-  std::map<std::string, uint64_t> formats;
+TextModelInfo Model::info() const {
+  TextModelInfo info;
+  info.architecture = config_.architecture;
+  info.name = config_.name;
+  info.layers = config_.layers;
+  info.width = config_.width;
+  info.heads = config_.heads;
+  info.kv_heads = config_.kv_heads;
+  info.head_width = config_.depth;
+  info.vocabulary = config_.vocabulary;
+  info.context = config_.context;
   for (const WeightState& state : weights_)
     for (const WeightPart& part : state.parts) {
       const Source tensor = source(part.tensor);
-      formats[to_string(tensor.type)] += block_bytes(tensor.type, static_cast<uint64_t>(element_count(tensor.shape)));
+      const int64_t count = element_count(tensor.shape);
+      info.parameters += count;
+      info.formats[to_string(tensor.type)] += block_bytes(tensor.type, static_cast<uint64_t>(count));
     }
-  return formats;
-}
-
-int64_t Model::parameters() const {
-  int64_t count = 0;
-  for (const WeightState& state : weights_)
-    for (const WeightPart& part : state.parts) count += element_count(source(part.tensor).shape);
-  return count;
+  return info;
 }
 
 TextOptions with_context(TextOptions options, const Config& config, const std::string& subject) {

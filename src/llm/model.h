@@ -8,6 +8,7 @@
 #include "gyrus/graph.h"
 #include "gyrus/text.h"
 #include "llm/config.h"
+#include "llm/step_kind.h"
 #include "ops/blocks.h"
 
 // A decoder as graphs: one for each number of rows of a step and each kind of result. Weights and caches are states, so
@@ -36,15 +37,7 @@ struct WeightState {
   std::vector<WeightPart> parts;
 };
 
-// What a step gives.
-enum class StepKind : uint8_t {
-  Last,    // a token for one of its rows (argument "last")
-  Each,    // a token for each of its rows
-  Logits,  // the logits behind each row
-  Normed,  // the normed values of the last layer
-};
-
-// Inputs of a step: "rows" i32 [rows, 4] (ops/cache.h), "params" i32 [tokens, 8] (ops/choose.h). Results: "tokens" i32,
+// Inputs of a step: "rows" and "params", the tables of step_kind.h. Results: "tokens" i32,
 // capture "logits"; or "logits" f32 [rows, vocabulary]; or "normed" f32 [rows, width].
 class Model {
  public:
@@ -59,8 +52,7 @@ class Model {
   // The bytes of a part of a weight, from the file or unpacked into `unpacked`.
   Bytes bytes(const WeightPart& part, std::vector<std::byte>& unpacked) const;
   uint64_t weight_bytes() const;  // of all states of weights
-  std::map<std::string, uint64_t> formats() const;
-  int64_t parameters() const;
+  TextModelInfo info() const;
 
  private:
   // Matrices whose results follow one another, in as few states as their formats allow.

@@ -7,40 +7,16 @@
 #include "gyrus/device.h"
 #include "gyrus/memory.h"
 #include "gyrus/text.h"
-#include "llm/model.h"
-#include "plan/planner.h"
+#include "llm/planning.h"
 #include "runtime/executor.h"
 
 namespace gyrus::llm {
-
-// A token on its way through the model. A negative position: a row that is not used.
-struct StepRow {
-  int32_t token = 0;
-  int64_t sequence = 0;
-  int64_t position = -1;
-};
-
-// How a token is chosen, and the number of the draw.
-struct Choice {
-  Sampling sampling;
-  uint32_t step = 0;
-  int64_t sequence = 0;
-};
 
 struct StepResult {
   std::vector<int32_t> tokens;
   Tensor logits;  // [tokens, vocabulary], where asked for
   Profile profile;
 };
-
-// The numbers of rows for which plans are made: one, a few, and a chunk.
-std::vector<int64_t> step_sizes(const TextOptions& options);
-
-// The plan of a step.
-Plan step_plan(const Model& model, int64_t rows, StepKind kind, const Target& target, const PlanOptions& options = {});
-
-// Weights, cache and the plans of step_sizes(), from the plans alone.
-TextMemory planned_memory(const Model& model, const Target& target, const PlanOptions& options = {});
 
 // A model on a device. One thread at a time may use it.
 class Runner {
@@ -66,7 +42,6 @@ class Runner {
 
  private:
   Executor& executor(int64_t rows, StepKind kind);
-  Tensor row_table(const std::vector<StepRow>& rows, int64_t count) const;
   StepResult chosen(Executor& executor, std::map<std::string, Tensor> inputs, RunOptions options, bool logits);
   Tensor values(const std::vector<StepRow>& rows, StepKind kind, const char* name);
   void upload();

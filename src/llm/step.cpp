@@ -65,6 +65,28 @@ class Model::Builder {
     return apply("block_matmul", operands, {{"formats", formats}, {"rows", rows}, {"expert_count", product.experts}});
   }
 
+  // Of what the norm makes of x; `act`: with its gate.
+  Value normed_times(Value x, const Norm& norm, const Product& product, const std::string& act = "") {
+    if (c_.layer_norm) {
+      const Value made = times(normed(x, norm), product);
+      return act.empty() ? made : apply("gated", {made}, {{"act", act}});
+    }
+    std::vector<Value> operands(6);
+    std::vector<int64_t> formats, rows;
+    operands[0] = x;
+    operands[BlockNormed::kGamma] = state(norm.gamma);
+    for (size_t m = 0; m < product.matrices.size(); ++m) {
+      operands[2 + m] = state(product.matrices[m].state);
+      formats.push_back(static_cast<int64_t>(product.matrices[m].matrix.type));
+      rows.push_back(product.matrices[m].matrix.rows);
+    }
+    if (!product.bias.empty()) operands[1 + BlockMatmul::kBias] = state(product.bias);
+    const bool together = act.empty() || product.matrices.size() == 1;
+    const Value made = apply("block_normed", operands,
+                             {{"formats", formats}, {"rows", rows}, {"eps", c_.eps}, {"act", together ? act : ""}});
+    return together ? made : apply("gated", {made}, {{"act", act}});
+  }
+
   Value normed(Value x, const Norm& norm) {
     if (c_.layer_norm) return layer_norm(x, state(norm.gamma), state(norm.beta), -1, c_.eps);
     return rms_norm(x, state(norm.gamma), -1, c_.eps);
@@ -83,17 +105,16 @@ class Model::Builder {
     const Layer& l = model_.layers_[static_cast<size_t>(index)];
     const std::string name = cat("layer", index);
     graph_.set_label(name + ".attention");
-    Value made = times(attended(normed(x, l.attention_norm), l, index), l.out);
+    Value made = times(attended(x, l, index), l.out);
     if (c_.post_norms) made = normed(made, l.attention_post);
     x = x + made;
     graph_.set_label(name + ".network");
-    const Value h = normed(x, l.ffn_norm);
-    made = l.router.matrices.empty() ? network(h, l) : mixture(h, l);
+    made = l.router.matrices.empty() ? network(x, l) : mixture(normed(x, l.ffn_norm), l);
     if (c_.post_norms) made = normed(made, l.ffn_post);
     return x + made;
   }
 
-  Value attended(Value h, const Layer& l, int64_t index) {
+  Value attended(Value x, const Layer& l, int64_t index) {
     const bool local = c_.is_local(index);
     const TextOptions& o = model_.options_;
     const DType dtype = cache_dtype(o.cache);
@@ -104,7 +125,7 @@ class Model::Builder {
     node.op = "cache_rows";
     node.label = graph_.label();
     node.attrs = {{"heads", c_.heads}, {"kv_heads", c_.kv_heads}, {"halves", int64_t{c_.halves}}, {"eps", c_.eps}};
-    node.inputs = {times(h, l.qkv).id(), cache.id(), turn.id()};
+    node.inputs = {normed_times(x, l.attention_norm, l.qkv).id(), cache.id(), turn.id()};
     if (!l.head_norms.empty()) node.inputs.push_back(state(l.head_norms).id());
     const std::vector<ValueId> made = graph_.add_node(std::move(node));
     graph_.update(cache, Value(graph_, made[1]));
@@ -116,10 +137,9 @@ class Model::Builder {
                   {"window", local ? c_.window : int64_t{0}}});
   }
 
-  Value network(Value h, const Layer& l) {
-    const Value up = times(h, l.gate_up);
-    if (c_.gated) return times(apply("gated", {up}, {{"act", c_.act}}), l.down);
-    return times(gelu_tanh(up), l.down);
+  Value network(Value x, const Layer& l) {
+    if (c_.gated) return times(normed_times(x, l.ffn_norm, l.gate_up, c_.act), l.down);
+    return times(gelu_tanh(normed_times(x, l.ffn_norm, l.gate_up)), l.down);
   }
 
   // The networks of the experts that the router likes best, by their shares.
@@ -138,9 +158,8 @@ class Model::Builder {
       const Value last = graph_.argument("last", DType::I32, 0, static_cast<double>(count_ - 1));
       x = gather(x, reshape(last, {1}), 0);
     }
-    const Value h = normed(x, model_.output_norm_);
-    if (kind_ == StepKind::Normed) return graph_.output("normed", h);
-    Value logits = times(h, model_.output_);
+    if (kind_ == StepKind::Normed) return graph_.output("normed", normed(x, model_.output_norm_));
+    Value logits = normed_times(x, model_.output_norm_, model_.output_);
     if (c_.final_cap > 0) logits = tanh(logits * (1 / c_.final_cap)) * c_.final_cap;
     if (kind_ == StepKind::Logits) return graph_.output("logits", logits);
     const int64_t tokens = kind_ == StepKind::Last ? 1 : count_;

@@ -157,7 +157,78 @@ void reference_gated(const Node& node, const std::vector<const RefTensor*>& inpu
   }
 }
 
+std::vector<TensorType> infer_normed(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 3, 6, {"formats", "rows", "eps", "act"});
+  const BlockNormed normed = block_normed_of(node);
+  std::vector<TensorType> own = inputs;
+  own.erase(own.begin() + BlockNormed::kGamma);
+  Shape shape = block_matmul_of(normed.product, own).result;
+  const TensorType& gamma = inputs[BlockNormed::kGamma];
+  if (gamma.dtype != DType::F32 || gamma.shape != Shape{inputs[0].shape.back()})
+    fail(ErrorCode::InvalidGraph, node.op, "gamma is ", to_string(gamma.dtype), to_string(gamma.shape),
+         ", expected f32 [", inputs[0].shape.back(), "]");
+  if (normed.act.empty()) return {{DType::F32, shape, Layout::Plain}};
+  if (node.attrs.integers("rows").size() != 1)
+    fail(ErrorCode::InvalidGraph, node.op, "a gate is asked for of several matrices, expected one");
+  Node gate;
+  gate.op = "gated";
+  gate.inputs = {node.inputs[0]};
+  gate.attrs = {{"act", normed.act}};
+  return infer_gated(gate, {{DType::F32, shape, Layout::Plain}});
+}
+
+std::vector<ValueId> decompose_normed(Graph& graph, const Node& node) {
+  BlockNormed normed = block_normed_of(node);
+  normed.product.inputs[0] = graph.add("rms_norm", {node.inputs[0], node.inputs[BlockNormed::kGamma]},
+                                       {{"axis", int64_t{-1}}, {"eps", normed.eps}}, node.label);
+  normed.product.outputs.clear();
+  const ValueId made = graph.add_node(std::move(normed.product)).front();
+  return {normed.act.empty() ? made : graph.add("gated", {made}, {{"act", normed.act}}, node.label)};
+}
+
+// By its parts, in doubles.
+void reference_normed(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  const BlockNormed normed = block_normed_of(node);
+  RefTensor x = *inputs[0];
+  const std::vector<double>& gamma = inputs[BlockNormed::kGamma]->data;
+  for (size_t at = 0; at < x.data.size(); at += gamma.size()) {
+    double squares = 0;
+    for (size_t i = 0; i < gamma.size(); ++i) squares += x.data[at + i] * x.data[at + i];
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(gamma.size()) + normed.eps);
+    for (size_t i = 0; i < gamma.size(); ++i) x.data[at + i] *= scale * gamma[i];
+  }
+  std::vector<const RefTensor*> own = inputs;
+  own.erase(own.begin() + BlockNormed::kGamma);
+  own[0] = &x;
+  std::vector<RefTensor> made(1);
+  reference_matmul(normed.product, own, made);
+  if (normed.act.empty()) {
+    outputs = std::move(made);
+    return;
+  }
+  Node gate;
+  gate.attrs = {{"act", normed.act}};
+  reference_gated(gate, {&made[0]}, outputs);
+}
+
+double flops_normed(const Node& node, const std::vector<TensorType>& inputs, const std::vector<TensorType>& outputs) {
+  std::vector<TensorType> own = inputs;
+  own.erase(own.begin() + BlockNormed::kGamma);
+  return flops_matmul(block_normed_of(node).product, own, outputs);
+}
+
 }  // namespace
+
+BlockNormed block_normed_of(const Node& node) {
+  BlockNormed normed;
+  normed.product = node;
+  normed.product.op = "block_matmul";
+  normed.product.inputs.erase(normed.product.inputs.begin() + BlockNormed::kGamma);
+  normed.product.attrs = {{"formats", node.attrs.integers("formats")}, {"rows", node.attrs.integers("rows")}};
+  normed.eps = node.attrs.number("eps", normed.eps);
+  normed.act = node.attrs.text("act", "");
+  return normed;
+}
 
 uint64_t BlockMatrix::row_bytes() const { return block_bytes(type, static_cast<uint64_t>(columns)); }
 
@@ -226,6 +297,15 @@ const OpDef kBlockMatmul = {
     .own_inputs = 6,
     .reads_further = true,
     .flops = flops_matmul,
+};
+
+const OpDef kBlockNormed = {
+    .name = "block_normed",
+    .infer = infer_normed,
+    .reference = reference_normed,
+    .decompose = decompose_normed,
+    .has_kernel = true,
+    .flops = flops_normed,
 };
 
 const OpDef kBlockRows = {

@@ -34,6 +34,18 @@ struct BlockMatmul {
 BlockMatmul block_matmul_of(const Node& node, const std::vector<TensorType>& inputs);
 extern const OpDef kBlockMatmul;
 
+// The same of x / rms(x) * gamma: x f32 [rows, k], gamma f32 [k], up to three matrices, bias or none; `eps`. With `act`
+// (as of gated) the one matrix holds the rows of a gate and then as many others: y = act(gate) * other. A composite: of
+// few rows one kernel, else a norm, a product and its gate.
+struct BlockNormed {
+  static constexpr size_t kGamma = 1;  // place of the operand; x is 0, the product's own come behind
+  Node product;                        // the block_matmul of x itself
+  double eps = 1e-6;
+  std::string act;
+};
+BlockNormed block_normed_of(const Node& node);
+extern const OpDef kBlockNormed;
+
 // y[i] = scale * row indices[i] of w [rows, k]: f32 [count, k]. indices i32 [count], or [count, n] of which `column`
 // counts. `format`: as above; `rows`, `columns` (k), `scale` = 1. An index outside is an error, but with clamp = 1 a
 // negative one is 0.

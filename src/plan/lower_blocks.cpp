@@ -11,11 +11,14 @@
 namespace gyrus {
 namespace {
 
-constexpr int64_t kUnit = 32;        // elements that kernels unpack at a time
-constexpr int64_t kFewRows = 8;      // up to which the kernel for vectors reads the matrix for four rows at a time
-constexpr uint32_t kTeam = 32;       // lanes that share rows of the matrix
-constexpr uint32_t kVector = 64;     // lanes of a workgroup for vectors
-constexpr int64_t kManyRows = 4096;  // of a matrix, from which a team takes four of them
+constexpr int64_t kUnit = 32;       // elements that kernels unpack at a time
+constexpr int64_t kFewRows = 8;     // up to which the kernel for vectors reads the matrix for four rows at a time
+constexpr uint32_t kTeam = 32;      // lanes that share rows of the matrix
+constexpr uint32_t kVector = 256;   // lanes of a workgroup for vectors
+constexpr uint32_t kSpan = 256;     // units of x in workgroup memory at a time, at most
+constexpr int64_t kTeamRows = 2;    // of a matrix that a team takes at a time
+constexpr int64_t kNormedRows = 2;  // of x that are normed in the product's kernel
+constexpr int64_t kEnoughGroups = 512, kMostTurns = 8;  // beyond so many workgroups each takes several turns
 
 std::string kernel_file(BlockType type) {
   std::string name = cat("block_", to_string(type));
@@ -23,6 +26,11 @@ std::string kernel_file(BlockType type) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return name;
 }
+
+// Formats whose kernel file has `scaled`: 32 elements with one scale, so that sums come before it.
+bool has_scale(BlockType type) { return type == BlockType::Q4_0 || type == BlockType::Q4_K || type == BlockType::Q8_0; }
+
+std::string activation(const std::string& act) { return act == "gelu" ? "gelu_none" : act; }
 
 // Rows of a matrix that one binding holds.
 struct RowWindow {
@@ -83,14 +91,23 @@ void add_matrix(Kernel& k, const BlockMatrix& matrix, const Storage& storage, co
 
 class BlockMatmulEmitter {
  public:
-  BlockMatmulEmitter(Lowering& lowering, const Node& node)
-      : lowering_(lowering), node_(node), label_(label_of(node)), matmul_(of_graph(lowering.graph(), node)) {
+  // With `normed` x is normed by gamma first, and a gate taken where it says so: few rows only.
+  BlockMatmulEmitter(Lowering& lowering, const Node& node, const BlockNormed* normed = nullptr,
+                     ValueId gamma = kNoValue)
+      : lowering_(lowering),
+        node_(node),
+        normed_(normed),
+        gamma_(gamma),
+        label_(label_of(node)),
+        matmul_(of_graph(lowering.graph(), node)) {
     const Graph& graph = lowering.graph();
     x_ = lowering.storage(node.inputs[0]);
     bias_ = has_operand(node, BlockMatmul::kBias);
     routed_ = has_operand(node, BlockMatmul::kExperts);
     rows_ = element_count(matmul_.result) / matmul_.n;
     shared_by_ = rows_ / std::max<int64_t>(1, element_count(graph.type(node.inputs[0]).shape) / matmul_.k);
+    gated_ = normed_ && !normed_->act.empty();
+    width_ = gated_ ? matmul_.n / 2 : matmul_.n;
   }
 
   void run() {
@@ -155,7 +172,7 @@ class BlockMatmulEmitter {
   // Rows of x and of the result that one binding each holds, from `first` on.
   int64_t rows_together(int64_t first) const {
     const auto fits = [&](int64_t count) {
-      const auto k = static_cast<uint64_t>(matmul_.k), n = static_cast<uint64_t>(matmul_.n);
+      const auto k = static_cast<uint64_t>(matmul_.k), n = static_cast<uint64_t>(width_);
       const auto from = static_cast<uint64_t>(first / shared_by_),
                  to = static_cast<uint64_t>((first + count - 1) / shared_by_);
       return fits_window(*x_, from * k, (to + 1 - from) * k, lowering_.limits()) &&
@@ -172,7 +189,7 @@ class BlockMatmulEmitter {
   void emit(const BlockMatrix& matrix, const Storage& weights, const RowWindow& part, int64_t column) {
     for (int64_t first = 0; first < rows_;) {
       const int64_t count = rows_together(first);
-      if (routed_ || count <= kFewRows)
+      if (routed_ || normed_ || count <= kFewRows)
         emit_vector(matrix, weights, part, column, first, count);
       else
         emit_tiles(matrix, weights, part, column, first, count);
@@ -184,7 +201,7 @@ class BlockMatmulEmitter {
                     int64_t first, int64_t count) {
     const auto begin = static_cast<uint64_t>(first / shared_by_),
                end = static_cast<uint64_t>((first + count - 1) / shared_by_) + 1;
-    const auto width = static_cast<uint64_t>(matmul_.k), n = static_cast<uint64_t>(matmul_.n);
+    const auto width = static_cast<uint64_t>(matmul_.k), n = static_cast<uint64_t>(width_);
     const bool quads = matmul_.k % 4 == 0 && std::all_of(x_->chunks.begin(), x_->chunks.end(), [](const Chunk& c) {
                          return c.first % 4 == 0 && c.byte_offset % 16 == 0;
                        });
@@ -197,7 +214,7 @@ class BlockMatmulEmitter {
     k.write("output", *out_,
             window(*out_, static_cast<uint64_t>(first) * n, static_cast<uint64_t>(count) * n, lowering_.limits()));
     k.checks_stored().flag("bias", bias_);
-    k.param("n", matmul_.n).param("column", column).param("first_r", first).param("last_r", first + count - 1);
+    k.param("n", width_).param("column", column).param("first_r", first).param("last_r", first + count - 1);
     add_body(k);
   }
 
@@ -215,21 +232,50 @@ class BlockMatmulEmitter {
     uint32_t lanes = 1;
     while (lanes < std::min(kTeam, k.workgroup()) && int64_t{lanes} * 2 * kUnit <= matmul_.k) lanes *= 2;
     const int64_t columns = routed_ ? 1 : count > 2 ? 4 : count;
-    const int64_t own = routed_ ? matrix.rows / matmul_.expert_count : part.last + 1 - part.first;
-    const int64_t rows = own >= kManyRows && columns == 1 ? 4 : 2;
+    int64_t own = routed_ ? matrix.rows / matmul_.expert_count : part.last + 1 - part.first;
+    const int64_t rows = kTeamRows;
     const int64_t teams = k.workgroup() / lanes;
-    k.name(cat("block_vector ", to_string(matrix.type)));
+    // A gate's row and the other one of the same result make a pair.
+    const int64_t pairs = gated_ ? rows / 2 : rows;
+    if (gated_) own /= 2;
+    k.name(cat(normed_ ? "block_normed " : "block_vector ", to_string(matrix.type)));
     add_operands(k, matrix, weights, part, column, first, count);
     if (routed_) {
       k.read("experts", *lowering_.storage(node_.inputs[BlockMatmul::kExperts]));
       k.param("expert_count", matmul_.expert_count).param("shared_by", shared_by_);
     }
-    k.flag("experts", routed_).param("expert_rows", matrix.rows / matmul_.expert_count);
+    k.flag("scaled", has_scale(matrix.type))
+        .flag("experts", routed_)
+        .param("expert_rows", matrix.rows / matmul_.expert_count);
     k.param("n_begin", routed_ ? 0 : part.first);
     k.constant("lanes", lanes).constant("teams", teams).constant("rows", rows).constant("columns", columns);
-    k.shared("stage", wgsl::f32, static_cast<uint64_t>(rows * columns) * k.workgroup());
-    const int64_t row_groups = ceil_div(own, rows * teams);
-    k.param("row_groups", row_groups);
+    const uint64_t sums = static_cast<uint64_t>(rows * columns) * k.workgroup();
+    uint32_t span = lanes;
+    while (span < kSpan && int64_t{span} < ceil_div(matmul_.k, kUnit)) span *= 2;
+    const auto x_quads = [&] { return static_cast<uint64_t>(columns) * 8 * (span + 1); };
+    const uint64_t squares = normed_ ? static_cast<uint64_t>(columns) * k.workgroup() : 0;
+    const auto fits = [&] {
+      return x_quads() * 16 + (sums + squares) * 4 <= lowering_.limits().max_compute_workgroup_storage_size;
+    };
+    while (span > lanes && !fits()) span /= 2;
+    const bool staged = fits();
+    k.flag("staged", staged).constant("span", span).shared("stage", wgsl::f32, sums);
+    if (staged) k.shared("x_tile", wgsl::vec4f, x_quads());
+    k.constant("pairs", pairs).flag("gated", gated_).flag("normed", normed_ != nullptr);
+    if (gated_) k.param("half", own).text("act", cat("act_", activation(normed_->act)));
+    if (normed_) {
+      const Storage& gamma = *lowering_.storage(gamma_);
+      const bool gamma_quads = matmul_.k % 4 == 0 && gamma.chunks.size() == 1 && gamma.chunks[0].byte_offset % 16 == 0;
+      k.read("gamma", gamma_quads ? quad_view(gamma) : gamma)
+          .flag("gamma_quads", gamma_quads)
+          .param("eps", static_cast<float>(normed_->eps));
+      k.shared("squares", wgsl::f32, squares);
+    }
+    // Several turns with one x, where there is work enough and x stays in workgroup memory as a whole.
+    const bool whole = staged && int64_t{span} >= ceil_div(matmul_.k, kUnit);
+    const int64_t turns = whole ? std::clamp<int64_t>(own / (pairs * teams * kEnoughGroups), 1, kMostTurns) : 1;
+    const int64_t row_groups = ceil_div(own, pairs * teams * turns);
+    k.param("row_groups", row_groups).param("turns", turns);
     k.dispatch(static_cast<uint64_t>(row_groups * ceil_div(count, columns)), cost(matrix, part, count));
   }
 
@@ -256,10 +302,14 @@ class BlockMatmulEmitter {
 
   Lowering& lowering_;
   const Node& node_;
+  const BlockNormed* normed_;
+  ValueId gamma_;
   std::string label_;
   BlockMatmul matmul_;
   StoragePtr x_, out_;
   int64_t rows_ = 0;
+  int64_t width_ = 0;  // of a row of the result
+  bool gated_ = false;
   int64_t shared_by_ = 1;  // rows of the result that are made from one row of x
   bool bias_ = false, routed_ = false, inside_ = false;
 };
@@ -267,6 +317,31 @@ class BlockMatmulEmitter {
 }  // namespace
 
 void lower_block_matmul(Lowering& lowering, const Node& node) { BlockMatmulEmitter(lowering, node).run(); }
+
+// Few rows, of which quads lie in workgroup memory; a gate's rows in one binding.
+bool suits_block_normed(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options) {
+  const BlockNormed normed = block_normed_of(node);
+  std::vector<TensorType> types;
+  for (ValueId id : normed.product.inputs) types.push_back(id == kNoValue ? TensorType{} : graph.type(id));
+  const BlockMatmul matmul = block_matmul_of(normed.product, types);
+  const Limits& limits = target.limits;
+  const int64_t rows = element_count(matmul.result) / matmul.n;
+  if (rows < 1 || rows > kNormedRows) return false;
+  const uint64_t lanes = workgroup_size(limits, kVector), columns = static_cast<uint64_t>(rows);
+  const uint64_t bytes = columns * (8 * (kTeam + 1) * 16 + 4 * lanes) + 4 * columns * kTeamRows * lanes;
+  const uint64_t bindings =
+      4 + (has_operand(normed.product, BlockMatmul::kBias) ? 1 : 0) + (options.check_finite ? 1 : 0);
+  if (bytes > limits.max_compute_workgroup_storage_size || bindings > limits.max_storage_buffers_per_shader_stage)
+    return false;
+  const BlockMatrix& first = matmul.matrices.front();
+  return normed.act.empty() || byte_size(DType::U32) * static_cast<uint64_t>(element_count(first.shape())) <=
+                                   std::min(limits.max_storage_buffer_binding_size, limits.max_buffer_size);
+}
+
+void lower_block_normed(Lowering& lowering, const Node& node) {
+  const BlockNormed normed = block_normed_of(node);
+  BlockMatmulEmitter(lowering, normed.product, &normed, node.inputs[BlockNormed::kGamma]).run();
+}
 
 void lower_block_rows(Lowering& lowering, const Node& node) {
   const Graph& graph = lowering.graph();
@@ -322,7 +397,7 @@ void lower_gated(Lowering& lowering, const Node& node) {
   up.name = "up";
   up.index = "(c0 * 2u + 1u) * P.width + c1";
   spec.operands = {gate, up};
-  spec.result = cat("act_", act == "gelu" ? "gelu_none" : act, "(gate) * up");
+  spec.result = cat("act_", activation(act), "(gate) * up");
   spec.flops_per_element = 8;
   spec.out = lowering.make_storage(node.outputs[0], node);
   emit_map(lowering, spec);

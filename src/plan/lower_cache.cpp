@@ -157,6 +157,7 @@ class CachedAttentionEmitter {
     k.param("scale", static_cast<float>(node_.attrs.number("scale"))).param("softcap", static_cast<float>(cap));
     k.param("window", window).flag("window", window > 0).flag("softcap", cap > 0);
     k.flag("parts", parts)
+        .flag("fours", quads % 4 == 0)
         .flag("first", first)
         .flag("bytes", bytes_)
         .text("unpack_unit", unpack_unit(cache_, "unit"))
@@ -209,13 +210,18 @@ void lower_choose_token(Lowering& lowering, const Node& node) {
   const bool seen = has_operand(node, 2);
   for (const RowRange& rows : cut_rows(*scores, static_cast<uint64_t>(shape[1]), lowering.limits(), label_of(node))) {
     Kernel k(lowering, "choose_token", label_of(node));
-    k.workgroup(256).read("scores", *scores, rows.window).read("params", *lowering.storage(node.inputs[1]));
+    uint32_t lanes = 64;  // of which each looks at eight scores at a time
+    while (lanes < 1024 && int64_t{lanes} * 8 < shape[1]) lanes *= 2;
+    k.workgroup(lanes).read("scores", *scores, rows.window).read("params", *lowering.storage(node.inputs[1]));
     if (seen) k.read("seen", *lowering.storage(node.inputs[2]));
     k.write("tokens", *out).param("width", shape[1]).param("first_row", rows.first).flag("seen", seen);
     k.text("T", "f32").text("U", "u32");
-    k.shared("values", wgsl::f32, k.workgroup()).shared("places", wgsl::u32, k.workgroup());
-    const bool wide = lowering.limits().max_compute_workgroup_storage_size >= 2048 + 64 + 8 * k.workgroup();
+    // Two values a lane, and two counts a digit.
+    const uint32_t most = lowering.limits().max_compute_workgroup_storage_size;
+    while (k.workgroup() > 64 && most < 2048 + 64 + 8 * k.workgroup()) k.workgroup(k.workgroup() / 2);
+    const bool wide = most >= 2048 + 64 + 8 * k.workgroup();
     const int64_t bits = wide ? 8 : 4;
+    k.shared("values", wgsl::f32, k.workgroup()).shared("places", wgsl::u32, k.workgroup());
     k.constant("bits", bits).constant("rounds", 32 / bits).constant("digits", int64_t{1} << bits);
     k.shared("counts", "atomic<u32>", 4, uint64_t{2} << bits).shared("found", wgsl::f32, 2);
     const double count = static_cast<double>((rows.end - rows.first) * static_cast<uint64_t>(shape[1]));

@@ -164,6 +164,7 @@ void lower_elementwise(Lowering& lowering, const Node& node);
 bool suits_elementwise(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_mapped(Lowering& lowering, const Node& node);
 void lower_block_matmul(Lowering& lowering, const Node& node);
+void lower_block_normed(Lowering& lowering, const Node& node);
 void lower_block_rows(Lowering& lowering, const Node& node);
 void lower_gated(Lowering& lowering, const Node& node);
 void lower_rope_turns(Lowering& lowering, const Node& node);
@@ -184,6 +185,7 @@ void lower_attention(Lowering& lowering, const Node& node);
 bool suits_attention(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_rows(Lowering& lowering, const Node& node);
 bool suits_rows(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
+bool suits_block_normed(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options);
 void lower_ranks(Lowering& lowering, const Node& node);
 void lower_place(Lowering& lowering, const Node& node);
 // The kind of key (order_key.wgsl) that elements are put in order by.

@@ -91,6 +91,7 @@ const LoweringEntry kLowerings[] = {
 
 // Of ops that only language models have.
 [[maybe_unused]] const LoweringEntry kLanguageLowerings[] = {
+    {&kBlockNormed, lower_block_normed, nullptr, suits_block_normed},
     {&kBlockMatmul, lower_block_matmul},
     {&kBlockRows, lower_block_rows},
     {&kGated, lower_gated},

@@ -7,12 +7,14 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import type { BrowserContext } from "playwright-core";
+import { shared } from "./support/compiler.js";
 import { slopes } from "./support/edges.js";
 import { addressOf, Installed, notPacked, serveFolder, web } from "./support/package.js";
 import { missing, openBrowser, openPage, PICTURES, PROGRAM } from "./support/page.js";
 import { plainNifti } from "./support/provenance.js";
 
 const skip = notPacked;
+const stories = shared("llm/stories260K/stories260K-q8_0.gguf");
 const readme = readFileSync(join(web, "README.md"), "utf8");
 
 let installed: Installed;
@@ -66,6 +68,12 @@ test("the README's example runs an ONNX model under Node", { skip }, () => {
   writeFileSync(join(folder, "run.mjs"), example("run.mjs"));
   const said = inFolder(process.execPath, "run.mjs", "node_modules/gyrus-web/example/program/edges.onnx");
   assert.match(said, /^in {2}image: float \[1,1,height,width\]\nout slope: f32 \[1,1,8,8\]\n[\d.]+ ms, \d+ bytes/);
+});
+
+test("the README's example writes under Node", { skip: skip || (stories ? false : "the public test data is not here") }, () => {
+  writeFileSync(join(folder, "write.mjs"), example("write.mjs"));
+  const said = inFolder(process.execPath, "write.mjs", stories!, "Once upon a time");
+  assert.match(said, /^Once upon a time, there was a little girl[^]*\n[\d.]+ tokens a second\n$/);
 });
 
 test("the README's example trains under Node", { skip }, () => {

@@ -4,10 +4,10 @@
 
 declare const FILES: string[]; // filled in by the build
 declare const VERSION: string;
+declare const PREFIX: string; // of this page's caches
 
 const scope = self as unknown as ServiceWorkerGlobalScope;
-const kPrefix = "gyrus-page-";
-const kName = kPrefix + VERSION;
+const kName = PREFIX + VERSION;
 
 // Lists that may change between builds: from the network where there is one.
 const kLists = ["models/index.json", "demo/index.json"];
@@ -23,7 +23,7 @@ scope.addEventListener("install", (event) => {
 
 scope.addEventListener("activate", (event) => {
   event.waitUntil((async () => {
-    for (const name of await caches.keys()) if (name.startsWith(kPrefix) && name !== kName) await caches.delete(name);
+    for (const name of await caches.keys()) if (name.startsWith(PREFIX) && name !== kName) await caches.delete(name);
     await scope.clients.claim();
   })());
 });

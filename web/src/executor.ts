@@ -117,6 +117,7 @@ export class PlanExecutor {
     this.#destroyed = true;
     this.#loaded.memory.release();
     this.#options.weights?.release(this.#loaded.shared);
+    this.#loaded.times?.destroy();
     this.#loaded.allocations.destroyAll();
     this.#loaded.groups.length = 0;
     this.#loaded.pipelines.clear();

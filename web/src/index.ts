@@ -13,5 +13,14 @@ export { TrainingCompiler, type Loss, type NetworkFiles } from "./trainee.js";
 export {
   Trainer, type LossScaling, type Optimizer, type ParameterGroup, type Schedule, type StepOptions, type StepResult, type TrainerOptions,
 } from "./trainer.js";
+export { type ByteSource, type TextSource } from "./byte-source.js";
+export { forgetModel, storedModels, type StoredModel } from "./model-store.js";
+export {
+  planTextModel, TextGenerator, type DescribeOptions, type Generated, type GenerateOptions, type Sampling, type TextGeneratorOptions, type TextPlan,
+} from "./text-generator.js";
+export {
+  TextCompiler, type CacheFormat, type ChatMessage, type Finish, type GeneratedToken, type TextMemory, type TextModelInfo, type TextOptions,
+  type TokenScore,
+} from "./text-model.js";
 export { WorkerSegmenter } from "./segmenter.js";
 export type { WasmSource } from "./wasm.js";

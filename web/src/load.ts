@@ -7,6 +7,7 @@ import { buildPipelines } from "./pipelines.js";
 import { stateWrites } from "./ports.js";
 import type { BufferKind, Plan } from "./plan.js";
 import { Readback, upload } from "./staging.js";
+import type { Timestamps } from "./timestamps.js";
 import type { Weights } from "./weights.js";
 
 const largeBytes = 16 * 2 ** 20; // buffers of this size are waited for one by one: after a refusal no more is asked for
@@ -22,6 +23,7 @@ export interface LoadedPlan {
   groups: (GPUBindGroup | null)[]; // by step; null where it is no dispatch
   writes: ReturnType<typeof stateWrites>;
   shared: GPUBuffer[]; // of weights, which belong to others as well
+  times: Timestamps | null; // of runs as a whole, made with the first
 }
 
 function usageOf(kind: BufferKind): GPUBufferUsageFlags {
@@ -119,7 +121,8 @@ export async function load(
       weights!.add(contents(plan, i), buffer);
       shared.push(buffer);
     }
-    return { state, plan, allocations, memory, readback, buffers, pipelines, groups, writes: stateWrites(plan), shared };
+    return { state, plan, allocations, memory, readback, buffers, pipelines, groups, writes: stateWrites(plan), shared,
+      times: null };
   } catch (error) {
     weights?.release([...found.values()]);
     allocations.destroyAll();

@@ -99,6 +99,11 @@ export class Memory {
     return this.#inTurn(() => (typeof what === "string" ? this.#write(what, value!, range) : this.#writeAll(what)));
   }
 
+  /** Replaces bytes of a state from `offset` on; for states that come in pieces, since they are large. */
+  writeBytes(name: string, offset: number, bytes: Uint8Array): Promise<void> {
+    return this.#inTurn(() => this.#writeBytes(name, offset, bytes));
+  }
+
   /** Gives states their first contents again: those named, or all. */
   reset(names: string[] = this.names): Promise<void> {
     return this.#inTurn(async () => {
@@ -264,6 +269,18 @@ export class Memory {
     }
     await upload(this.#state, `writing the state '${name}'`, writes);
     resident.defined = true;
+  }
+
+  async #writeBytes(name: string, offset: number, bytes: Uint8Array): Promise<void> {
+    const resident = this.#find(name);
+    const total = resident.sizes.reduce((sum, size) => sum + size, 0);
+    if (!Number.isSafeInteger(offset) || offset < 0 || offset + bytes.length > total)
+      throw invalid(name, `bytes ${offset} to ${offset + bytes.length} are not among the ${total} of this state`);
+    this.checkDefined([name]);
+    const writes: Write[] = [];
+    for (const { buffer, from, to, at } of cut(resident, offset, offset + bytes.length))
+      writes.push({ buffer, ...(await this.#words(buffer, from, to, bytes.subarray(at, at + to - from))) });
+    await upload(this.#state, `writing the state '${name}'`, writes);
   }
 
   // Whole words for bytes [from, to): what shares a word with them is read first and written back.

@@ -1,6 +1,7 @@
 // One run of a loaded plan: upload, submissions of bounded length with at most two on their way, readback. What is
 // small is read back on the last submission.
 
+import { Allocations } from "./allocations.js";
 import { scopeError } from "./device-state.js";
 import { GyrusError } from "./errors.js";
 import type { LoadedPlan } from "./load.js";
@@ -62,8 +63,9 @@ export class Runner {
     const timed = state.device.features.has("timestamp-query");
     if (options.profile && !timed)
       throw new GyrusError("unsupported", "[profile] needs the feature timestamp-query, which the device has not");
-    const queries = options.profile ? 2 * this.#dispatches.length : 2;
-    if (timed && this.#dispatches.length > 0) this.#times = new Timestamps(state, loaded.allocations, queries);
+    if (timed && this.#dispatches.length > 0)
+      this.#times = options.profile ? new Timestamps(state, loaded.allocations, 2 * this.#dispatches.length)
+        : (loaded.times ??= new Timestamps(state, new Allocations(state), 2));
     if (plan.report) this.#report = this.#readOf(plan.report, new Uint8Array(plan.report.size));
   }
 
@@ -99,7 +101,7 @@ export class Runner {
       for (const [, buffer] of this.#kept) allocations.destroy(buffer);
       throw error;
     } finally {
-      this.#times?.destroy();
+      if (this.#times !== this.#loaded.times) this.#times?.destroy();
     }
   }
 

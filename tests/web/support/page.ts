@@ -44,7 +44,7 @@ export class Site {
       const path = decodeURIComponent(new URL(request.url ?? "/", "http://x").pathname);
       site.asked.push({ method: request.method ?? "", path, bytes: Number(request.headers["content-length"] ?? 0) });
       const [, head, name = "", file = ""] = path.split("/");
-      let at = join(SITE, normalize(path === "/" ? "/index.html" : path));
+      let at = join(SITE, normalize(path.endsWith("/") ? `${path}index.html` : path));
       if (head === "models" && name === "index.json") at = "";
       else if (head === "models") at = join(models[name] ?? "/nowhere", file);
       response.setHeader("Content-Type", TYPES[extname(at || ".json")] ?? "application/octet-stream");
