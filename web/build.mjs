@@ -11,8 +11,8 @@ import * as esbuild from "esbuild";
 const web = dirname(fileURLToPath(import.meta.url));
 const out = join(web, "dist/page");
 const budget = 1.5e6; // bytes, compressed: what a first visit loads before there is a scan
-// What waits: the viewer, the DICOM converter, models, the example; and the page that trains, which stands alone.
-const waits = /^(chunks\/niivue|chunks\/dicom|dcm2niix\/|models\/|demo\/|train\.|gyrus-train\.)/;
+// What waits: the viewer, the DICOM converter, models, the example, the kernels for the processor; and the page that trains, which stands alone.
+const waits = /^(chunks\/niivue|chunks\/dicom|dcm2niix\/|models\/|demo\/|train\.|gyrus-cpu\.|gyrus-train\.)/;
 const converter = ["index.jpeg.js", "worker.jpeg.js", "dcm2niix.jpeg.js", "dcm2niix.jpeg.wasm"];
 
 const args = process.argv.slice(2);
@@ -49,7 +49,7 @@ function copyStatic() {
     const css = readFileSync(join(web, "page", name), "utf8");
     writeFileSync(join(out, name), esbuild.transformSync(css, { loader: "css", minify: !serve }).code);
   }
-  for (const name of ["gyrus.wasm", "gyrus-train.wasm"]) cpSync(join(web, "dist/wasm", name), join(out, name));
+  for (const name of ["gyrus.wasm", "gyrus-cpu.wasm", "gyrus-train.wasm"]) cpSync(join(web, "dist/wasm", name), join(out, name));
   mkdirSync(join(out, "dcm2niix"), { recursive: true });
   const from = join(web, "node_modules/@niivue/dcm2niix/dist");
   for (const name of converter) cpSync(join(from, name), join(out, "dcm2niix", name));
@@ -89,7 +89,7 @@ function sizes() {
 }
 
 async function buildAll() {
-  for (const name of ["dist/wasm/gyrus.wasm", "dist/wasm/gyrus-train.wasm", "node_modules"])
+  for (const name of ["dist/wasm/gyrus.wasm", "dist/wasm/gyrus-cpu.wasm", "dist/wasm/gyrus-train.wasm", "node_modules"])
     if (!existsSync(join(web, name))) throw new Error(`web/${name} is missing: run 'make web'`);
   if (!serve) rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
