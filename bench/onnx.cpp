@@ -77,7 +77,8 @@ int main(int argc, char** argv) try {
     else
       folders.push_back(argv[i]);
   }
-  if (folders.empty()) fail(ErrorCode::InvalidInput, "bench", "usage: onnx [--repeats N] [--device cpu [--threads N]] FOLDER…");
+  if (folders.empty())
+    fail(ErrorCode::InvalidInput, "bench", "usage: onnx [--repeats N] [--device cpu [--threads N]] FOLDER…");
   const Device device = selector.empty() ? bench::open_best() : gyrus::open_best(selector, threads);
   for (const std::string& folder : folders) {
     std::printf("%s\n", measure(device, folder, repeats).dump().c_str());

@@ -98,6 +98,16 @@ function(gyrus_embed_files target name folder)
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/generated/files)
 endfunction()
 
+# The table of op cases, which unit and conformance tests share.
+function(gyrus_op_cases)
+  set(tests ${PROJECT_SOURCE_DIR}/tests)
+  file(GLOB sources CONFIGURE_DEPENDS ${tests}/op_cases*.cpp)
+  add_library(gyrus_op_cases STATIC ${sources})
+  target_include_directories(gyrus_op_cases PUBLIC ${tests})
+  target_link_libraries(gyrus_op_cases PUBLIC gyrus_ops gyrus_graph)
+  target_compile_options(gyrus_op_cases PRIVATE ${GYRUS_QUICK_COMPILE})
+endfunction()
+
 # gyrus_test(LABEL NAME [SHARES n] deps…): the test program LABEL_NAME from tests/LABEL/NAME*_test.cpp, one CTest per
 # program, or n of them, LABEL_NAME_1 …, each with its share of the tests: CTest may run these side by side.
 function(gyrus_test label name)

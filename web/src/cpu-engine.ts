@@ -25,7 +25,7 @@ export interface CpuRunOptions {
   stopped?: () => boolean;
 }
 
-interface NetworkFacts {
+export interface CpuNetworkFacts {
   flops: number;
   bytes: number;
   steps: number;
@@ -33,8 +33,6 @@ interface NetworkFacts {
   inputs: HostPort[];
   outputs: HostPort[];
   captures: HostPort[];
-  takes: HostPort[]; // the inputs that have elements, in the types that the network has
-  stateful: boolean;
 }
 
 // Between steps messages are let in as often.
@@ -188,7 +186,7 @@ export class CpuFile {
 }
 
 export class CpuNetwork {
-  readonly facts: NetworkFacts;
+  readonly facts: CpuNetworkFacts;
   #wasm: Wasm;
   #tick: Tick;
   #handle: number;
@@ -198,7 +196,7 @@ export class CpuNetwork {
     this.#wasm = wasm;
     this.#tick = tick;
     this.#handle = handle;
-    this.facts = JSON.parse(wasm.text()) as NetworkFacts;
+    this.facts = JSON.parse(wasm.text()) as CpuNetworkFacts;
   }
 
   close(): void {

@@ -53,22 +53,21 @@ double generic_share(const cpu::Network& network) {
 }
 
 CpuRun* opened(const Graph& given, bool check_finite) {
+  if (!given.states().empty() || !given.arguments().empty())
+    fail(ErrorCode::Unsupported, "cpu", "networks with states or arguments run on a device alone in pages");
   cpu::NetworkOptions options;
   options.check_finite = check_finite;
   Graph whole;
   ProgramPlan ports = split_ports(given, whole);
   auto run = std::make_unique<CpuRun>(optimize_plain(whole), options);
   run->ports = std::move(ports);
-  const Graph& graph = run->network.graph();
   answer.text = dump({{"flops", run->network.flops()},
                       {"bytes", run->network.bytes() + run->network.constant_bytes()},
                       {"steps", run->network.steps().size()},
                       {"generic", generic_share(run->network)},
                       {"inputs", ports_json(given, given.inputs())},
                       {"outputs", ports_json(given, given.outputs())},
-                      {"captures", ports_json(given, given.captures())},
-                      {"takes", ports_json(graph, graph.inputs())},
-                      {"stateful", !graph.states().empty() || !graph.arguments().empty()}});
+                      {"captures", ports_json(given, given.captures())}});
   return run.release();
 }
 
