@@ -16,6 +16,12 @@ interface ThreadStart {
   argument: number;
 }
 
+/** The worker's own side of its messages. */
+export interface ThreadScope {
+  onmessage: ((event: MessageEvent) => unknown) | null;
+  postMessage(message: unknown): void;
+}
+
 /** What a thread runs in: a Worker with this package's worker script, or what behaves like one. */
 export type MakeThread = () => Worker;
 
@@ -97,7 +103,7 @@ export class Threads {
 
 /** The worker's side: becomes a thread, and stays one. `open` makes an instance of the module in the given memory. */
 export async function becomeThread(
-  { thread }: ThreadSetup, scope: DedicatedWorkerGlobalScope,
+  { thread }: ThreadSetup, scope: ThreadScope,
   open: (module: WebAssembly.Module, memory: WebAssembly.Memory) => Promise<Wasm>,
 ): Promise<void> {
   const wasm = await open(thread.module, thread.memory);
