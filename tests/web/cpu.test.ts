@@ -130,8 +130,8 @@ test("an abort, a stop within a step, a second run during the first, a run after
   engine.close();
 });
 
-test("threads that fail at the same time leave one error, and the next run is right", { skip: !shared("models/model5_gw_ae") && "no test data" },
-  async () => {
+test("threads that fail at the same time leave one error, and the next run is right",
+  { skip: !shared("models/model5_gw_ae") && "no test data" }, async () => {
     const engine = await CpuEngine.load({ wasm, threads: 8, thread });
     const spatial: Extents = [64, 64, 64];
     const request = { spatial, input: "f32" as const, clamp: false };

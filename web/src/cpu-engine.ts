@@ -205,7 +205,9 @@ export class CpuNetwork {
   }
 
   /** All outputs, and captures. One run at a time; an abort takes effect after a step, or within one where `stopped` says so. */
-  async run(inputs: Record<string, HostTensor>, options: CpuRunOptions = {}): Promise<{ outputs: Record<string, HostTensor>; wallMs: number }> {
+  async run(
+    inputs: Record<string, HostTensor>, options: CpuRunOptions = {},
+  ): Promise<{ outputs: Record<string, HostTensor>; wallMs: number }> {
     if (this.#handle === 0) throw new GyrusError("invalid-input", "[cpu] this network was closed");
     if (this.#busy) throw new GyrusError("invalid-input", "[cpu] a run is under way; wait for it or abort it");
     this.#busy = true;
