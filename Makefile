@@ -17,7 +17,7 @@ FORKY = scripts/forky-root.sh $(FORKY_ROOT) --
 SOURCES = git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/'
 
 .PHONY: all setup setup-web setup-tests setup-python build install demo web python wheel test test-all test-format \
-	test-release test-python test-web test-asan test-fuzz test-forky build-forky bundle bundle-forky release test-release-files bench fuzz format tidy \
+	test-release test-python test-web test-asan test-fuzz test-tsan test-aarch64 test-forky build-forky bundle bundle-forky release test-release-files bench fuzz format tidy \
 	clean
 
 all: build
@@ -70,11 +70,12 @@ wheel: setup-python
 
 test: setup-tests test-format test-release test-python test-web test-asan test-fuzz
 
-# Every setting with every case, every model with every crop, clang-tidy, a minute for each fuzzer, and Debian testing.
+# Every setting with every case, every model with every crop, clang-tidy, a minute for each fuzzer, the CPU's kernels under the
+# sanitizer for threads and on another architecture, and Debian testing.
 test-all: export GYRUS_TEST_FULL = 1
 test-all: FUZZ_SECONDS = 60
-test-all: ASAN_TESTS += unit_ops unit_goldens unit_passes unit_plan unit_engine conformance_runtime
-test-all: test tidy test-forky test-release-files
+test-all: ASAN_TESTS += unit_cpu unit_ops unit_goldens unit_passes unit_plan unit_engine conformance_runtime
+test-all: test tidy test-tsan test-aarch64 test-forky test-release-files
 
 test-format: setup
 	@$(SOURCES) | xargs clang-format-14 --dry-run -Werror
@@ -101,6 +102,18 @@ test-asan: setup
 	@cmake --preset asan >/dev/null
 	@cmake --build --preset asan -j $(JOBS) --target $(ASAN_TESTS)
 	ctest --test-dir build/asan --output-on-failure -j $(JOBS) -R '^($(subst $() ,|,$(strip $(ASAN_TESTS))))$$'
+
+# What has threads and no driver, with the sanitizer that sees races.
+test-tsan: setup
+	@cmake --preset tsan >/dev/null
+	@cmake --build --preset tsan -j $(JOBS) --target unit_cpu
+	ctest --test-dir build/tsan --output-on-failure -R '^unit_cpu$$'
+
+# The kernels with NEON, built by Debian's cross compiler and run under qemu-user.
+test-aarch64: setup-tests
+	@cmake --preset aarch64 >/dev/null
+	@cmake --build --preset aarch64 -j $(JOBS) --target unit_cpu
+	ctest --test-dir build/aarch64 --output-on-failure -R '^unit_cpu$$'
 
 test-fuzz: setup
 	scripts/fuzz.sh $(FUZZ_SECONDS)

@@ -1,6 +1,6 @@
 // ONNX models with a test_data_set_0 beside them: the time of a run from host memory to host memory, least of a few,
 // and the largest difference from the stored outputs relative to their largest value. A line of JSON for each.
-//   onnx [--repeats N] FOLDER…
+//   onnx [--repeats N] [--device cpu [--threads N]] FOLDER…
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -64,16 +64,22 @@ nlohmann::json measure(const Device& device, const std::string& folder, int repe
 }  // namespace
 
 int main(int argc, char** argv) try {
-  int repeats = 5;
+  int repeats = 5, threads = 0;
+  std::string selector;
   std::vector<std::string> folders;
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--repeats" && i + 1 < argc)
       repeats = std::atoi(argv[++i]);
+    else if (std::string(argv[i]) == "--threads" && i + 1 < argc)
+      threads = std::atoi(argv[++i]);
+    else if (std::string(argv[i]) == "--device" && i + 1 < argc)
+      selector = argv[++i];
     else
       folders.push_back(argv[i]);
   }
-  if (folders.empty()) fail(ErrorCode::InvalidInput, "bench", "usage: onnx [--repeats N] FOLDER…");
-  const Device device = bench::open_best();
+  if (folders.empty())
+    fail(ErrorCode::InvalidInput, "bench", "usage: onnx [--repeats N] [--device cpu [--threads N]] FOLDER…");
+  const Device device = selector.empty() ? bench::open_best() : gyrus::open_best(selector, threads);
   for (const std::string& folder : folders) {
     std::printf("%s\n", measure(device, folder, repeats).dump().c_str());
     std::fflush(stdout);

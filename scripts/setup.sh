@@ -4,7 +4,7 @@
 #   GYRUS_NO_INSTALL=1   check only, never install
 #   --with-web           also what web/ needs to be built and tested: emscripten, Chromium, its npm packages
 #   --with-python        also what the Python package needs to be built and used: pybind11, numpy, nibabel, pip, venv
-#   --with-tests         also what the tests compare with or run under: the same, pytest, scipy, Slurm, Snakemake, and the
+#   --with-tests         also what the tests compare with or run under: the same, pytest, scipy, Slurm, Snakemake, a cross compiler and emulator for ARM, and the
 #                        BIDS validator and the OpenAI client (npm)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,7 +27,8 @@ for argument in "$@"; do
   case $argument in
     --with-web) with_web=1; packages+=(emscripten chromium) ;;
     --with-python) packages+=("${python_packages[@]}") ;;
-    --with-tests) with_tests=1; packages+=("${python_packages[@]}" python3-pytest python3-scipy slurmctld slurmd slurm-client munge snakemake) ;;
+    --with-tests) with_tests=1; packages+=("${python_packages[@]}" python3-pytest python3-scipy slurmctld slurmd slurm-client munge snakemake
+      g++-aarch64-linux-gnu qemu-user-static) ;;
     *) die "\"$argument\" is no option; there are --with-web, --with-python and --with-tests" ;;
   esac
 done

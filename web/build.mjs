@@ -11,8 +11,9 @@ import * as esbuild from "esbuild";
 const web = dirname(fileURLToPath(import.meta.url));
 const out = join(web, "dist/page");
 const budget = 1.5e6; // bytes, compressed: what a first visit loads before there is a scan
-// What waits: the viewer, the DICOM converter, models, the example; and the pages that train and chat, which stand alone.
-const waits = /^(chunks\/niivue|chunks\/dicom|dcm2niix\/|models\/|demo\/|train\.|gyrus-train\.|chat\/)/;
+// What waits: the viewer, the DICOM converter, models, the example, the kernels for the processor; and the pages that train
+// and chat, which stand alone.
+const waits = /^(chunks\/niivue|chunks\/dicom|dcm2niix\/|models\/|demo\/|train\.|gyrus-cpu\.|gyrus-train\.|chat\/)/;
 const chatBudget = 2e6; // bytes of the chat page as they are, without a model
 const converter = ["index.jpeg.js", "worker.jpeg.js", "dcm2niix.jpeg.js", "dcm2niix.jpeg.wasm"];
 
@@ -53,7 +54,7 @@ function copyStatic() {
   for (const name of ["index.html", "train.html", "icon.svg", "app.webmanifest"])
     cpSync(join(web, "page", name), join(out, name));
   for (const name of ["style.css", "train.css"]) copyStyle(name, name);
-  for (const name of ["gyrus.wasm", "gyrus-train.wasm"]) cpSync(join(web, "dist/wasm", name), join(out, name));
+  for (const name of ["gyrus.wasm", "gyrus-cpu.wasm", "gyrus-train.wasm"]) cpSync(join(web, "dist/wasm", name), join(out, name));
   // A folder of its own, so that it is kept for use without a network by itself.
   mkdirSync(join(out, "chat"), { recursive: true });
   cpSync(join(web, "page/chat/index.html"), join(out, "chat/index.html"));
@@ -104,7 +105,8 @@ function sizes() {
 }
 
 async function buildAll() {
-  for (const name of ["dist/wasm/gyrus.wasm", "dist/wasm/gyrus-train.wasm", "dist/wasm/gyrus-text.wasm", "node_modules"])
+  const modules = ["gyrus", "gyrus-cpu", "gyrus-train", "gyrus-text"].map((name) => `dist/wasm/${name}.wasm`);
+  for (const name of [...modules, "node_modules"])
     if (!existsSync(join(web, name))) throw new Error(`web/${name} is missing: run 'make web'`);
   if (!serve) rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });

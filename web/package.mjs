@@ -73,7 +73,7 @@ async function buildExported() {
 // The modules lie beside the scripts that load them, named by `new URL("./gyrus.wasm", import.meta.url)`, which bundlers
 // understand.
 async function buildPackage() {
-  const modules = ["gyrus.wasm", "gyrus-train.wasm", "gyrus-text.wasm"];
+  const modules = ["gyrus.wasm", "gyrus-cpu.wasm", "gyrus-train.wasm", "gyrus-text.wasm"];
   for (const name of modules)
     if (!existsSync(join(dist, "wasm", name))) throw new Error(`web/dist/wasm/${name} is missing: run 'make web'`);
   const out = join(dist, "package");

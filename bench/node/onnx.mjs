@@ -1,4 +1,4 @@
-// node onnx.mjs GYRUS_BENCH FOLDER…: ONNX models with a test_data_set_0 beside them, by gyrus (build/release/bench/onnx) and by
+// node onnx.mjs [--cpu] GYRUS_BENCH FOLDER…: ONNX models with a test_data_set_0 beside them, by gyrus (build/release/bench/onnx) and by
 // onnxruntime-node: its WebGPU provider with and without its CPU fallback, and its CPU provider. Least time of a few
 // runs from host memory to host memory, one program after another, and the largest difference from the stored outputs
 // relative to their largest value. Prints a table. `npm install --ignore-scripts` here first.
@@ -119,12 +119,17 @@ if (process.argv[2] === "--contest") {
   await contest(process.argv[3], process.argv[4]);
   process.exit(0);
 }
-const [program, ...folders] = process.argv.slice(2);
-console.log("| model | gyrus | ort WebGPU, CPU fallback | ort WebGPU alone | ort CPU | largest differences |");
-console.log("|---|---:|---:|---:|---:|---|");
+// With --cpu in front: gyrus on the processor beside the CPU provider, two threads each.
+const onCpu = process.argv[2] === "--cpu";
+const [program, ...folders] = process.argv.slice(onCpu ? 3 : 2);
+const kinds = onCpu ? ["cpu"] : ["webgpu", "strict", "cpu"];
+const ownOptions = onCpu ? ["--device", "cpu", "--threads", "2"] : [];
+const heads = onCpu ? ["ort CPU"] : ["ort WebGPU, CPU fallback", "ort WebGPU alone", "ort CPU"];
+console.log(`| model | gyrus | ${heads.join(" | ")} | largest differences |`);
+console.log(`|---|---:|${"---:|".repeat(kinds.length)}---|`);
 for (const folder of folders) {
-  const ours = JSON.parse(execFileSync(program, ["--repeats", String(REPEATS), folder]).toString());
-  const peers = ["webgpu", "strict", "cpu"].map((kind) => peer(kind, folder));
+  const ours = JSON.parse(execFileSync(program, ["--repeats", String(REPEATS), ...ownOptions, folder]).toString());
+  const peers = kinds.map((kind) => peer(kind, folder));
   const errors = [ours, ...peers].map((r) => (r.refused ? "—" : r.error.toExponential(1))).join(", ");
   console.log(`| ${basename(folder)} | ${ours.ms.toFixed(1)} ms | ${peers.map(text).join(" | ")} | ${errors} |`);
 }

@@ -79,6 +79,22 @@ void store(DType dtype, const void* strip, std::byte* to, int64_t count) {
   }
 }
 
+template <class From, class To>
+void convert_strip(const StripCall& call) {
+  const auto* from = static_cast<const From*>(call.in[0]);
+  auto* to = static_cast<To*>(call.out);
+  for (int64_t i = 0; i < call.count; ++i) to[i] = static_cast<To>(from[i]);
+}
+
+// Casts of integers that need no rounding but that of a single; null for others.
+StripOp find_conversion(DType from, DType to) {
+  const bool is_byte = from == DType::U8 || from == DType::Bool;
+  if (to == DType::F32 && from == DType::I32) return convert_strip<int32_t, float>;
+  if (to == DType::F32 && (is_byte || from == DType::U32)) return convert_strip<uint32_t, float>;
+  if ((to == DType::I32 || to == DType::U32) && is_byte) return convert_strip<uint32_t, uint32_t>;
+  return nullptr;
+}
+
 std::vector<DType> types_of(const Graph& graph, const std::vector<ValueId>& ids) {
   std::vector<DType> types;
   for (ValueId id : ids) types.push_back(graph.type(id).dtype);
@@ -109,6 +125,8 @@ Body::Body(const std::vector<Node>& steps, const std::vector<ValueId>& results, 
     // A cast to halves rounds, which only the row itself does.
     if (singles && made == DType::F32 && !step.row->indexed)
       step.fast = find_strip_op(step.row->name, step.numbers.data());
+    else if (step.row->name == "cast")
+      step.fast = find_conversion(types[node.inputs[0]], made);
     types.push_back(made);
     steps_.push_back(std::move(step));
   }

@@ -1,5 +1,16 @@
 #include "cpu/machine.h"
 
+#if defined(__EMSCRIPTEN__)  // a page knows nothing of the machine; who makes a pool says how many threads it has
+
+namespace gyrus::cpu {
+
+int usable_threads(const std::filesystem::path&) { return 1; }
+uint64_t usable_memory(const std::filesystem::path&) { return ~uint64_t{0}; }
+
+}  // namespace gyrus::cpu
+
+#else
+
 #include <algorithm>
 #include <fstream>
 #include <functional>
@@ -102,11 +113,7 @@ int masked_cores() {
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
 #endif
-#if defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
-  return 1;
-#else
   return static_cast<int>(std::thread::hardware_concurrency());
-#endif
 }
 
 }  // namespace
@@ -129,3 +136,5 @@ uint64_t usable_memory(const fs::path& root) {
 }
 
 }  // namespace gyrus::cpu
+
+#endif

@@ -25,7 +25,11 @@ struct Freed {
 using Bytes = std::unique_ptr<std::byte, Freed>;
 
 Bytes allocate_bytes(uint64_t size) {
+#if defined(__EMSCRIPTEN__)
+  constexpr bool large = false;  // a page of the browser has no pages of its own
+#else
   const bool large = size >= 4 * kHugePage;
+#endif
   const uint64_t alignment = large ? kHugePage : kAlignment;
   Bytes bytes(static_cast<std::byte*>(std::aligned_alloc(alignment, round_up(std::max<uint64_t>(size, 1), alignment))));
   if (!bytes)
@@ -189,16 +193,20 @@ void Network::run(ThreadPool& pool, const std::function<void(size_t)>& before) {
   allocate();
   for (size_t s = 0; s < nodes_.size(); ++s) {
     if (before) before(s);
-    const Node& node = graph_.nodes()[nodes_[s]];
-    Places at;
-    for (ValueId id : node.inputs) at.inputs.push_back(place(id));
-    for (ValueId id : node.outputs) at.outputs.push_back(const_cast<std::byte*>(place(id)));
-    const int64_t scratch = scratch_slot_[nodes_[s]];
-    if (scratch >= 0) at.scratch = slots_->bytes[static_cast<size_t>(scratch)].get();
-    prepared_[nodes_[s]].run(at, pool);
-    if (options_.check_finite)
-      for (ValueId id : node.outputs) check_floats(graph_, node, id, place(id));
+    run_step(s, pool);
   }
+}
+
+void Network::run_step(size_t step, ThreadPool& pool) {
+  const Node& node = graph_.nodes()[nodes_[step]];
+  Places at;
+  for (ValueId id : node.inputs) at.inputs.push_back(place(id));
+  for (ValueId id : node.outputs) at.outputs.push_back(const_cast<std::byte*>(place(id)));
+  const int64_t scratch = scratch_slot_[nodes_[step]];
+  if (scratch >= 0) at.scratch = slots_->bytes[static_cast<size_t>(scratch)].get();
+  prepared_[nodes_[step]].run(at, pool);
+  if (options_.check_finite)
+    for (ValueId id : node.outputs) check_floats(graph_, node, id, place(id));
 }
 
 }  // namespace gyrus::cpu

@@ -40,6 +40,8 @@ class Network {
 
   // Where an input, state or argument lies from now on; must stay until the end of the next run. Never written.
   void bind(ValueId source, const std::byte* data);
+  // One step; a run is all of them in their order.
+  void run_step(size_t step, ThreadPool& pool);
   // Runs all steps; `before` is called with the number of each, and may throw to stop.
   void run(ThreadPool& pool, const std::function<void(size_t step)>& before = {});
   // What a value is after a run: a result of the graph, an input, a state or a constant.

@@ -405,7 +405,7 @@ void add_scaled(const float* x, float* y, int64_t count, float a) { HWY_DYNAMIC_
 namespace {
 HWY_NOINLINE const char* chosen() {
   // The best one that this processor has among those compiled in.
-  const int64_t best = hwy::SupportedTargets() & HWY_TARGETS;
+  const int64_t best = HWY_SUPPORTED_TARGETS & HWY_TARGETS;
   return hwy::TargetName(best & -best);
 }
 }  // namespace

@@ -1,5 +1,7 @@
 #include "cpu/thread_pool.h"
 
+#include <chrono>
+
 #include "cpu/machine.h"
 
 #if defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
@@ -18,6 +20,25 @@
 
 namespace gyrus::cpu {
 
+namespace {
+thread_local LoopWatcher* watching = nullptr;
+}
+
+LoopWatcher::LoopWatcher(std::function<void(double)> told) : told_(std::move(told)), before_(watching) {
+  watching = this;
+}
+LoopWatcher::~LoopWatcher() { watching = before_; }
+
+void LoopWatcher::look(int64_t index, int64_t count) {
+  if (!watching) return;
+  constexpr int64_t kPause = 50;  // ms
+  const auto time = std::chrono::steady_clock::now().time_since_epoch();
+  const int64_t now = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  if (now - watching->last_ < kPause) return;
+  watching->last_ = now;
+  watching->told_(static_cast<double>(index) / static_cast<double>(count));
+}
+
 #if GYRUS_CPU_THREADS
 
 // One call of parallel_for; lives on the caller's stack.
@@ -31,7 +52,10 @@ struct ThreadPool::Loop {
 
   void work(int thread) {
     try {
-      for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) call(context, i, thread);
+      for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
+        if (thread == 0) LoopWatcher::look(i, count);
+        call(context, i, thread);
+      }
     } catch (...) {
       const std::lock_guard lock(error_mutex);
       if (!error) error = std::current_exception();
@@ -137,7 +161,10 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::run(int64_t count, Call call, void* context) {
   if (threads_ <= 1 || count <= 1 || inside == this) {
-    for (int64_t i = 0; i < count; ++i) call(context, i, 0);
+    for (int64_t i = 0; i < count; ++i) {
+      LoopWatcher::look(i, count);
+      call(context, i, 0);
+    }
     return;
   }
   const std::lock_guard turn(workers_->turn);
@@ -158,7 +185,10 @@ ThreadPool::ThreadPool(int) {}
 ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::run(int64_t count, Call call, void* context) {
-  for (int64_t i = 0; i < count; ++i) call(context, i, 0);
+  for (int64_t i = 0; i < count; ++i) {
+    LoopWatcher::look(i, count);
+    call(context, i, 0);
+  }
 }
 
 #endif

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -47,6 +48,24 @@ class ThreadPool {
 
   int threads_ = 1;
   std::unique_ptr<Workers> workers_;
+};
+
+// While it lives, loops that this thread calls tell it the fraction of their indices that have begun: between them, on
+// this thread, some 20 times a second. What it throws ends the loop.
+class LoopWatcher {
+ public:
+  explicit LoopWatcher(std::function<void(double fraction)> told);
+  ~LoopWatcher();
+  LoopWatcher(const LoopWatcher&) = delete;
+  LoopWatcher& operator=(const LoopWatcher&) = delete;
+
+  // Called by loops.
+  static void look(int64_t index, int64_t count);
+
+ private:
+  std::function<void(double)> told_;
+  LoopWatcher* before_;
+  int64_t last_ = 0;  // ms
 };
 
 }  // namespace gyrus::cpu

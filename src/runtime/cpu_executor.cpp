@@ -96,11 +96,23 @@ void CpuExecutor::bind(const std::map<std::string, Tensor>& inputs, const RunOpt
 
 void CpuExecutor::run_steps(const RunOptions& options, Profile& profile) {
   const std::vector<cpu::StepFacts>& steps = network_->steps();
-  double total = 0, done = 0;
+  double total = 0, done = 0, shown = 0;
   for (const cpu::StepFacts& step : steps) total += weight_of(step);
+  size_t current = 0;  // the step under way: how many are done
+  const auto stop = [&] {
+    fail(ErrorCode::Cancelled, "run", "cancelled after ", current, " of ", steps.size(), " steps");
+  };
+  const auto heed = [&] {
+    if (options.cancel && options.cancel->load()) stop();
+  };
+  const auto tell = [&](double fraction, const cpu::StepFacts& step) {
+    shown = std::max(shown, fraction);
+    if (options.progress && !options.progress(shown, step.label)) stop();
+  };
   const auto start = Clock::now();
   uint64_t begin = 0;
   const auto finish = [&](size_t step) {  // what came before it is done
+    current = step;
     if (step == 0) return;
     const cpu::StepFacts& last = steps[step - 1];
     done += weight_of(last);
@@ -109,14 +121,17 @@ void CpuExecutor::run_steps(const RunOptions& options, Profile& profile) {
       profile.steps.push_back({last.label, last.kernel, begin, now, last.flops, last.bytes});
       begin = now;
     }
-    const double fraction = step == steps.size() ? 1.0 : total > 0 ? std::min(1.0, done / total) : 0.0;
-    const bool stop = options.progress && !options.progress(fraction, last.label);
-    if (stop) fail(ErrorCode::Cancelled, "run", "cancelled after ", step, " of ", steps.size(), " steps");
+    tell(step == steps.size() ? 1.0 : total > 0 ? std::min(1.0, done / total) : 0.0, last);
   };
+  // A step of a large network takes seconds, so its loops are watched as well.
+  const cpu::LoopWatcher watcher([&](double fraction) {
+    heed();
+    const cpu::StepFacts& step = steps[current];
+    if (total > 0) tell(std::min(1.0, (done + fraction * weight_of(step)) / total), step);
+  });
   network_->run(*device_->pool, [&](size_t step) {
     finish(step);
-    if (options.cancel && options.cancel->load())
-      fail(ErrorCode::Cancelled, "run", "cancelled after ", step, " of ", steps.size(), " steps");
+    heed();
   });
   finish(steps.size());
   if (steps.empty() && options.progress) options.progress(1.0, "nothing");

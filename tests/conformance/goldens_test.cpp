@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "reference/reference.h"
+#include "support/device_tests.h"
 #include "support/golden_cases.h"
 #include "support/test_data.h"
 
@@ -50,7 +51,7 @@ class GoldenOps : public testing::Test {
 };
 
 TEST_F(GoldenOps, EqualPyTorch) {
-  const Device device = open_gpu();
+  const Device device = tested_device();
   const char* only = std::getenv("GYRUS_GOLDEN_OP");
   std::map<std::string, int> left;
   int checked = 0;
@@ -72,7 +73,7 @@ TEST_F(GoldenOps, EqualPyTorch) {
 }
 
 TEST_F(GoldenOps, GradientsEqualPyTorch) {
-  const Device device = open_gpu();
+  const Device device = tested_device();
   const char* only = std::getenv("GYRUS_GOLDEN_OP");
   const bool everything = std::getenv("GYRUS_TEST_FULL") != nullptr || only;
   int checked = 0, seen = 0;

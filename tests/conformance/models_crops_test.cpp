@@ -9,6 +9,7 @@
 #include "core/limits.h"
 #include "engine/network.h"
 #include "gyrus/device.h"
+#include "gyrus/program.h"
 #include "passes/passes.h"
 #include "plan/check.h"
 #include "plan/planner.h"
@@ -130,6 +131,18 @@ TEST_P(Crops, LabelsWithinMarginsWithTheKernelsOfAGpu) {
   std::printf("%s %s, kernels of a GPU: f32 %ld f16 %ld of %ld, %ld\n", model_name_.c_str(), crop_.c_str(),
               static_cast<long>(f32), static_cast<long>(f16), static_cast<long>(margin("0.001")),
               static_cast<long>(margin("0.01")));
+}
+
+// With the kernels of the CPU's own every model and crop takes seconds.
+TEST_P(Crops, LabelsWithinMarginsOnTheCpu) {
+  static const Device processor = open_best("cpu");
+  NetworkOptions network;
+  network.input = DType::U8;
+  Program program(processor, network_graph(model_, spatial_, network));
+  const int64_t f32 = different(program.run(inputs_).outputs.at("labels"));
+  EXPECT_LE(f32, margin("0.001"));
+  std::printf("%s %s, on the CPU: %ld of %ld\n", model_name_.c_str(), crop_.c_str(), static_cast<long>(f32),
+              static_cast<long>(margin("0.001")));
 }
 
 TEST_P(Crops, LogitsMatch) {

@@ -6,6 +6,7 @@
 
 #include "core/limits.h"
 #include "gyrus/program.h"
+#include "support/device_tests.h"
 #include "support/onnx_cases.h"
 
 namespace gyrus {
@@ -41,7 +42,7 @@ std::string run_case(const Device& device, const std::filesystem::path& folder, 
 TEST(OnnxDevice, NodeTestsAreRightOrRefused) {
   const std::filesystem::path folder = onnx_data() / "node-tests";
   if (onnx_data().empty() || !std::filesystem::exists(folder)) GTEST_SKIP() << "the public test data is absent";
-  const Device device = open_gpu();
+  const Device device = tested_device();
   const auto refused = onnx_refused();
   const char* only = std::getenv("GYRUS_ONNX_ONLY");
   const char* report = std::getenv("GYRUS_ONNX_REPORT");
@@ -79,9 +80,10 @@ TEST_P(OnnxDeviceModels, GiveWhatOnnxruntimeDoes) {
   const std::filesystem::path folder = onnx_data() / "models";
   if (onnx_data().empty() || !std::filesystem::exists(folder)) GTEST_SKIP() << "the public test data is absent";
   const OnnxModelCase& c = GetParam();
-  static const Device device = open_gpu();
+  static const Device device = tested_device();
   for (const ModelUnder& under :
        {ModelUnder{"adapter", std::nullopt}, {"default", default_limits()}, {"tiny", tiny_limits()}}) {
+    if (device.is_cpu() && under.limits) continue;  // which has none
     // A software driver needs minutes for the large ones when they are cut everywhere.
     if (!c.light && under.limits == tiny_limits() && !run_everything()) continue;
     for (size_t k = 0; k < c.sets; ++k) {
@@ -116,7 +118,7 @@ TEST(OnnxDevice, MeshnetGivesTheLabelsOfItsTwin) {
   for (size_t i = 0; i < scan.size(); ++i)
     image.as<float>()[i] = static_cast<float>(scan[i] - *least) / static_cast<float>(*most - *least);
   const OnnxModel model = import_case(file, set, {});
-  Program program(open_gpu(), model.imported.graph);
+  Program program(tested_device(), model.imported.graph);
   const Tensor logits = program.run(model.inputs).outputs.at("output");
   const size_t voxels = scan.size();
   ASSERT_EQ(logits.shape, (Shape{1, 3, 47, 53, 61}));
@@ -135,7 +137,7 @@ TEST(OnnxDevice, MeshnetGivesTheLabelsOfItsTwin) {
 TEST(OnnxDevice, LightNetworks) {
   const std::filesystem::path folder = onnx_data() / "node-tests/light";
   if (onnx_data().empty() || !std::filesystem::exists(folder)) GTEST_SKIP() << "the public test data is absent";
-  const Device device = open_gpu();
+  const Device device = tested_device();
   for (const char* name : {"squeezenet", "shufflenet", "densenet121", "inception_v1", "inception_v2", "resnet50",
                            "bvlc_alexnet", "zfnet512", "vgg19"}) {
     SCOPED_TRACE(name);
@@ -163,7 +165,7 @@ TEST(OnnxDevice, LightNetworks) {
 TEST(OnnxDevice, NodeTestsAreRightUnderSmallLimits) {
   const std::filesystem::path folder = onnx_data() / "node-tests";
   if (onnx_data().empty() || !std::filesystem::exists(folder)) GTEST_SKIP() << "the public test data is absent";
-  const Device device = open_gpu();
+  const Device device = tested_device();
   const auto refused = onnx_refused();
   const char* only = std::getenv("GYRUS_ONNX_ONLY");
   std::map<std::string, size_t> taken;

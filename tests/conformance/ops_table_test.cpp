@@ -6,8 +6,10 @@
 #include <cstdlib>
 #include <set>
 
+#include "cpu/network.h"
 #include "gyrus/device.h"
 #include "op_cases.h"
+#include "passes/passes.h"
 #include "plan/check.h"
 #include "reference/bounds.h"
 #include "reference/reference.h"
@@ -71,6 +73,24 @@ TEST_P(OpTable, MatchesReferenceUnderEveryLimit) {
     const RunResult result = executor.run(inputs);
     for (const auto& [name, expected] : want) compare(c, setting, name, result.outputs.at(name), expected);
   }
+}
+
+// One column more: the executor with the CPU's own kernels.
+TEST_P(OpTable, MatchesReferenceOnTheCpu) {
+  static const Device processor = open_best("cpu");
+  const OpCase& c = *GetParam();
+  const Graph graph = case_graph(c);
+  const std::map<std::string, Tensor> inputs = case_inputs(c, 7);
+  cpu::NetworkOptions options;
+  options.kernels.winograd = !c.exact;  // its transforms round
+  const auto network = std::make_shared<cpu::Network>(optimize_plain(graph), options);
+  std::map<std::string, Tensor> given;
+  for (const auto& [name, tensor] : inputs)
+    given[name] = is_wide(tensor.dtype) ? narrow(tensor, name, ErrorCode::InvalidInput) : tensor;
+  const OpSetting setting{"cpu", default_limits(), Precision::F32, {}};
+  const RunResult result = Executor(processor, network, Memory(processor)).run(given);
+  for (const auto& [name, expected] : reference::run(graph, inputs))
+    compare(c, setting, name, result.outputs.at(name), expected);
 }
 
 bool has_winograd(const Plan& plan) {

@@ -1,8 +1,8 @@
-// The page where no GPU can be had: what it says, and small models on the CPU.
+// The page where no GPU can be had, or none but in name: what it says, and models on the CPU.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { gunzipSync } from "node:zlib";
@@ -14,8 +14,8 @@ import {
   text,
 } from "./support/steps.js";
 
-const mindgrab = join(DATA, "models/mindgrab");
-const noLarge = skip || (existsSync(mindgrab) ? false : `${mindgrab} is not there`);
+const larger = join(DATA, "models/model11_gw_ae");
+const noLarge = skip || (existsSync(larger) ? false : `${larger} is not there`);
 const here = inBrowser(() => ({ model5_gw_ae: model }));
 
 // The page where no GPU can be had.
@@ -67,34 +67,52 @@ test("the example runs without a GPU", { skip: noDemo }, async (t) => {
   assert.equal(await page.locator("#labels tbody tr").count(), 5);
 });
 
-test("models that are not for the CPU name one that is; a run there can be cancelled", { skip: noLarge },
-  async (t) => {
-    const own = await Site.open({ model11_gw_ae: join(DATA, "models/model11_gw_ae"), mindgrab, model5_gw_ae: model });
+test("a long run on the CPU is asked about, a shorter one offered; both can be cancelled", { skip: noLarge }, async (t) => {
+  const own = await Site.open({ model11_gw_ae: larger, model5_gw_ae: model });
+  t.after(() => own.close());
+  // A machine some thirty times as slow as this one.
+  const slow = "const own = performance.now.bind(performance); performance.now = () => 30 * own();";
+  const { page } = await openWithoutGpu(t, `navigator.gpu.requestAdapter = async () => null; ${slow}`, own.url);
+  await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.includes("parameters"));
+  assert.equal(await page.locator("#model").inputValue(), "site:model5_gw_ae", "the page starts with one that is quick");
+  await openScan(page, "crop.nii", crop48());
+  await page.locator("#model").selectOption("site:model11_gw_ae");
+  await page.waitForFunction(() => /needs 7[78]\d GFLOP for this scan, which takes the CPU about/.test(
+    document.querySelector("#no-gpu")!.textContent!), null, { timeout: 60_000 });
+  assert.equal(await page.locator("#run").isDisabled(), true);
+  assert.match(await text(page, "#on-cpu"), /^Run on the CPU anyway, about /);
+  await page.locator("#on-cpu").click(); // 256 voxels a side: long enough to be cancelled
+  const running = () => page.waitForFunction(() => /^On the CPU/.test(document.querySelector("#step")!.textContent!), null,
+    { timeout: 60_000 });
+  await running();
+  await page.locator("#cancel").click();
+  assert.match(await end(page), /^Cancelled/);
+  await page.locator("#small-model").click();
+  await page.waitForFunction(() => /needs 18\d GFLOP for this scan/.test(document.querySelector("#no-gpu")!.textContent!), null,
+    { timeout: 60_000 });
+  await ready(page); // not conformed: 48 voxels a side
+  await offered(page);
+  await segment(page);
+  assert.match(await text(page, "#status"), /^Done on the CPU/);
+});
+
+// Of isolated pages and others: how many threads they have.
+for (const [what, isolated] of [["with threads where it is isolated", true], ["with one thread where it is not", false]] as const)
+  test(`where a CPU stands in for the GPU the page uses the CPU itself, ${what}`, { skip: noProgram }, async (t) => {
+    const own = await Site.open({ model5_gw_ae: model }, isolated);
     t.after(() => own.close());
-    const { page } = await openWithoutGpu(t, "navigator.gpu.requestAdapter = async () => null", own.url);
-    await page.waitForFunction(() => document.querySelector("#model-info")!.textContent!.includes("parameters"));
-    assert.equal(await page.locator("#model").inputValue(), "site:model5_gw_ae", "the page starts with one that can run");
+    const { page, said } = await openPage(here.context, own.url, true);
+    t.after(() => page.close());
+    await ready(page);
     await openScan(page, "crop.nii", crop48());
-    await page.locator("#model").selectOption("site:model11_gw_ae");
-    await page.waitForFunction(() => /needs 778 GFLOP for this scan, which takes the CPU about/.test(
-      document.querySelector("#no-gpu")!.textContent!), null, { timeout: 30_000 });
-    assert.equal(await page.locator("#run").isDisabled(), true);
-    assert.match(await text(page, "#on-cpu"), /^Run on the CPU anyway, about /);
-    await page.locator("#on-cpu").click(); // 256 voxels a side: long enough to be cancelled
-    await page.waitForFunction(() => /^On the CPU/.test(document.querySelector("#step")!.textContent!), null,
-      { timeout: 60_000 });
-    await page.locator("#cancel").click();
-    assert.match(await end(page), /^Cancelled/);
-    await page.locator("#model").selectOption("site:mindgrab");
-    await page.waitForFunction(() => /needs a GPU: it has layers/.test(document.querySelector("#no-gpu")!.textContent!));
-    assert.equal(await page.locator("#run").isDisabled(), true);
-    assert.equal(await text(page, "#status"), "");
-    await page.locator("#small-model").click();
     await offered(page);
-    assert.equal(await page.locator("#model").inputValue(), "site:model5_gw_ae");
-    await page.locator("#run").click();
-    await page.waitForFunction(() => /^On the CPU/.test(document.querySelector("#step")!.textContent!), null,
-      { timeout: 60_000 });
-    await page.locator("#cancel").click();
-    assert.match(await end(page), /^Cancelled/);
+    await segment(page);
+    const threads = isolated ? availableParallelism() : 1;
+    const told = await text(page, "#facts");
+    assert.match(told, new RegExp(`as always on the CPU; ${threads === 1 ? "one thread" : `${threads} threads`}`), told);
+    const folder = mkdtempSync(join(tmpdir(), "gyrus-page-"));
+    const count = differing(plainNifti(gunzipSync((await saved(page, "native")).bytes)),
+      commandLine(crop48(), folder, "labels.nii.gz"));
+    assert.ok(count <= kRounding, `${count} voxels differ`);
+    assert.deepEqual(said, []);
   });

@@ -29,8 +29,8 @@ function placeText(mm: [number, number, number]): string {
 }
 
 // So long on the CPU that a person is asked first.
-function isLong({ flops, mostFlops }: CpuOffer): boolean {
-  return flops > mostFlops;
+function isLong({ seconds, mostSeconds }: CpuOffer): boolean {
+  return seconds > mostSeconds;
 }
 
 export class App {
@@ -45,7 +45,7 @@ export class App {
   saved = true; // the result, or there is none
   private device: DeviceReport | null = null;
   private looking: Promise<void> = Promise.resolve(); // for the device
-  private offer: CpuOffer | null = null; // where there is no device, but a scan and a model
+  private offer: CpuOffer | null = null; // where there is no device or a CPU stands in for one, but a scan and a model
   private offers = 0;
   private running: AbortController | null = null;
   private opening = 0; // calls under way that open something
@@ -55,7 +55,8 @@ export class App {
   private readonly progress = new ProgressView();
   private readonly table = new LabelTable();
 
-  constructor(private readonly segmenter: Segmenter, readonly viewer: Viewer) {
+  /** `stays`: on the GPU also where a CPU stands in for it. */
+  constructor(private readonly segmenter: Segmenter, readonly viewer: Viewer, private readonly stays = false) {
     this.table.onAlone = (value, centre) => {
       const shown = viewer.showAlone(value).then(() => (centre ? viewer.goTo(centre) : undefined));
       void shown.catch((error) => this.fail(error));
@@ -205,7 +206,13 @@ export class App {
 
   // What runs the network, as far as its speed goes.
   private get runsOn(): string {
-    return this.device?.available === false ? "CPU" : this.device?.adapter ?? "";
+    return this.onCpu ? "CPU" : this.device?.adapter ?? "";
+  }
+
+  // Without a GPU, and where a CPU only stands in for one: its own kernels are faster.
+  private get onCpu(): boolean {
+    if (!this.device?.available) return this.device !== null;
+    return this.device.software && !this.stays && this.offer?.possible !== false;
   }
 
   /** The open model and the site's, with what they would take here. */
@@ -213,7 +220,7 @@ export class App {
     const seconds = (parameters: number) => guessSeconds(this.runsOn, parameters, this.voxels);
     const { model, offer } = this;
     if (!this.reading) {
-      const onCpu = this.device?.available === false && offer?.possible ? offer.seconds : null;
+      const onCpu = this.onCpu && offer?.possible ? offer.seconds : null;
       showModel(model, this.modelBytes, onCpu ?? (model ? seconds(model.parameters) : null));
     }
     byId("some-need-gpu").hidden = this.device?.available !== false;
@@ -247,7 +254,8 @@ export class App {
 
   private get canRun(): boolean {
     if (!this.scan || !this.model) return false;
-    return this.device?.available !== false || (this.offer?.possible === true && !isLong(this.offer));
+    if (!this.onCpu) return true;
+    return this.offer?.possible === true && (this.device?.available === true || !isLong(this.offer));
   }
 
   private options(signal: AbortSignal, cpu: boolean): SegmentOptions {
@@ -268,8 +276,8 @@ export class App {
     };
   }
 
-  // On the CPU where there is no GPU, or where a person asked for it.
-  async run(onCpu = this.device?.available === false): Promise<void> {
+  // On the CPU where there is no GPU but in name, or where a person asked for it.
+  async run(onCpu = this.onCpu): Promise<void> {
     if (!this.free("starting another") || (!this.canRun && !(onCpu && this.offer?.possible))) return;
     clearAlerts();
     this.running = new AbortController();
@@ -331,9 +339,9 @@ export class App {
   private refreshCpu(noGpu: boolean): void {
     const { offer } = this;
     const small = noGpu && offer && (!offer.possible || isLong(offer))
-      ? smallModel(this.siteModels, this.voxels, offer.mostFlops) : null;
+      ? smallModel(this.siteModels, this.voxels) : null;
     const other = small && small.name !== this.model?.name ? small : null;
-    const again = offer?.possible && (noGpu ? isLong(offer) : true);
+    const again = offer?.possible && (noGpu ? isLong(offer) : !this.onCpu);
     byId("small-model").hidden = !other;
     if (other) {
       byId("small-model").textContent = `Use ${other.title || other.name}`;
@@ -355,13 +363,13 @@ export class App {
 
   private refresh(): void {
     const run = byId<HTMLButtonElement>("run");
-    const onCpu = this.device?.available === false;
+    const noGpu = this.device?.available === false;
     for (const id of kWhileIdle) byId<HTMLButtonElement>(id).disabled = this.busy;
     run.disabled = !this.canRun || this.opening > 0 || this.busy;
-    run.textContent = this.busy ? "Segmenting…" : onCpu && this.canRun ? "Segment on the CPU" : "Segment";
-    byId("no-gpu").hidden = !onCpu || this.busy;
-    if (this.device && onCpu) byId("no-gpu").textContent = noGpuText(this.device, this.offer, this.model);
-    this.refreshCpu(onCpu);
+    run.textContent = this.busy ? "Segmenting…" : this.onCpu && this.canRun ? "Segment on the CPU" : "Segment";
+    byId("no-gpu").hidden = !noGpu || this.busy;
+    if (this.device && noGpu) byId("no-gpu").textContent = noGpuText(this.device, this.offer, this.model);
+    this.refreshCpu(noGpu);
     byId("cancel").hidden = !this.busy;
     byId("viewer").classList.toggle("empty", !this.scan);
     byId("controls").classList.toggle("has-scan", this.scan !== null && !this.result);

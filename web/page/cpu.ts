@@ -5,23 +5,26 @@ import { secondsText } from "./dom.js";
 
 const kBrowsers = "WebGPU is in Chrome and Edge 113 or later (Windows, macOS, ChromeOS, Android), Safari 26 or " +
   "later, and Firefox 141 or later on Windows.";
-const kLook = "Scans can be looked at here all the same, and small models run on the CPU.";
+const kLook = "Scans can be looked at here all the same, and models run on the CPU.";
+
+/** Beyond this a model takes minutes on a computer of some years. */
+export const MOST_FLOPS = 1000e9;
 
 export function noGpuText(device: DeviceReport, offer: CpuOffer | null, model: ModelInfo | null): string {
   const why = `${device.why.charAt(0).toUpperCase()}${device.why.slice(1)}. `;
   if (!offer) return `${why}${kBrowsers} ${kLook}`;
   const name = model?.title || model?.name || "This model";
-  if (!offer.possible) return `${why}${name} needs a GPU: it has layers that the CPU path has not.`;
+  if (!offer.possible) return `${why}${name} needs a GPU: ${offer.why.replace(/^\[[^\]]*\] /, "it ")}.`;
   const time = `about ${roughly(offer.seconds)} on this machine`;
-  if (offer.flops <= offer.mostFlops) return `${why}The CPU can run this model: ${gflop(offer.flops)} GFLOP, ${time}.`;
+  if (offer.seconds <= offer.mostSeconds) return `${why}The CPU can run this model: ${gflop(offer.flops)} GFLOP, ${time}.`;
   return `${why}${name} needs ${gflop(offer.flops)} GFLOP for this scan, which takes the CPU ${time}.`;
 }
 
-// The smallest of the site's models, where it is one for the CPU: a weight of four bytes is used once a voxel at most.
-export function smallModel(models: SiteModel[], voxels: number, mostFlops: number): SiteModel | null {
+// The smallest of the site's models, where it is quick on the CPU: a weight of four bytes is used once a voxel at most.
+export function smallModel(models: SiteModel[], voxels: number): SiteModel | null {
   const flops = (model: SiteModel) => (2 * voxels * Math.max(0, ...model.files.map((file) => file.bytes))) / 4;
   const [least] = [...models].sort((a, b) => flops(a) - flops(b));
-  return least && flops(least) <= mostFlops ? least : null;
+  return least && flops(least) <= MOST_FLOPS ? least : null;
 }
 
 function gflop(flops: number): string {

@@ -10,16 +10,15 @@ import { folderSource, showOpened, siteModels, siteSource, urlSource } from "./m
 import { diagnostics } from "./panel.js";
 import { wireSaves } from "./saves.js";
 import { smallModel } from "./cpu.js";
-import { MAX_CPU_FLOPS } from "../src/cpu.js";
 import { Viewer } from "./viewer.js";
 
 // The page's start: every control to what it does.
 
-const asked = new URLSearchParams(location.search); // ?model=NAME&scan=ADDRESS: a link that opens both
+const asked = new URLSearchParams(location.search); // ?model=NAME&scan=ADDRESS: a link that opens both; ?device=gpu
 
 const worker = new WorkerSegmenter(() => new Worker(new URL("worker.js", document.baseURI), { type: "module" }));
 const segmenter: Segmenter = worker;
-const app = new App(segmenter, new Viewer(byId<HTMLCanvasElement>("canvas")));
+const app = new App(segmenter, new Viewer(byId<HTMLCanvasElement>("canvas")), asked.get("device") === "gpu");
 worker.onRestart = () => app.restarted();
 
 function openFiles(list: () => Promise<File[]>): void {
@@ -142,9 +141,9 @@ function wireModel(models: SiteModel[]): void {
   app.showModels();
   const [first] = models;
   if (!first) return;
-  // Without a GPU one that the CPU can run, where the site has one.
+  // Without a GPU one that is quick on the CPU, where the site has one.
   const named = models.find((model) => model.name === asked.get("model"));
-  void app.hasGpu().then((gpu) => choose(named ?? ((!gpu && smallModel(models, 256 ** 3, MAX_CPU_FLOPS)) || first)));
+  void app.hasGpu().then((gpu) => choose(named ?? ((!gpu && smallModel(models, 256 ** 3)) || first)));
 }
 
 function wireRun(): void {

@@ -38,7 +38,7 @@ function rows(facts: Facts): [string, string][] {
     out.push(["Settings", `conform ${options.conform}, parts ${options.components}, fill holes ${options.fill_holes}` +
       (options.volume ? `, volume ${options.volume}` : "")]);
     out.push(["Made", `${made.date}, gyrus ${made.gyrus}`]);
-    out.push(["Runs on", result.onCpu ? "the CPU (no GPU for this page)" : "the GPU"]);
+    out.push(["Runs on", result.onCpu ? "the CPU" : "the GPU"]);
     out.push(["Precision", `${plan.precision}: ${plan.why}`]);
     out.push(["Plan memory", bytesText(plan.peakBytes)]);
     const parts = result.onCpu ? `${plan.steps} layers` : `${plan.steps} steps, ${plan.kernels} kernels`;
@@ -65,7 +65,7 @@ export function showPanel(facts: Facts): void {
   if (!facts.device) return;
   line.textContent = facts.device.available
     ? `GPU: ${facts.device.adapter}${facts.device.software ? " (software, slow)" : ""}`
-    : "No GPU for this page: small models run on the CPU";
+    : "No GPU for this page: models run on the CPU";
 }
 
 export function diagnostics(facts: Facts): string {

@@ -17,8 +17,6 @@ import type {
   PlanRequest,
   Provenance,
   Report,
-  RunOptions,
-  RunResult,
   TensorValue,
   VolumeInfo,
 } from "./types.js";
@@ -192,13 +190,6 @@ export class Model extends Handle {
     const decision = JSON.parse(this.wasm.cText("gyrus_plan_decision")) as Decision;
     return { json, weights: this.wasm.data(), peakBytes, flops, decision };
   }
-
-  // The network without a GPU, for volumes of these extents: small networks in a minute, large ones not at all. Throws
-  // "unsupported" where it is no plain chain of convolutions.
-  openCpu(request: Pick<PlanRequest, "spatial" | "input" | "clamp">): CpuNetwork {
-    const json = JSON.stringify({ ...request, output: "labels" });
-    return new CpuNetwork(this.wasm, this.wasm.check("gyrus_cpu_open", this.handle, json));
-  }
 }
 
 // What Program runs: a file, its ports, and plans for the shapes of its inputs.
@@ -227,67 +218,6 @@ export class Network extends Handle {
     const ports = JSON.parse(this.wasm.cText("gyrus_network_ports")) as Omit<NetworkPlan, "json" | "weights">;
     return { json, weights: this.wasm.data(), ...ports };
   }
-}
-
-// How long the module may work before the worker looks at its messages.
-const CPU_SLICE_MS = 100;
-
-export class CpuNetwork extends Handle {
-  readonly flops: number;
-  readonly bytes: number; // of feature maps that a run needs
-  #busy = false;
-
-  constructor(wasm: Wasm, handle: number) {
-    super(wasm, handle, "gyrus_cpu_close");
-    const info = JSON.parse(wasm.text()) as { flops: number; bytes: number };
-    this.flops = info.flops;
-    this.bytes = info.bytes;
-  }
-
-  // The labels of a scan. One run at a time.
-  async run(image: ImageTensor, options: RunOptions = {}): Promise<RunResult> {
-    if (this.#busy) throw new GyrusError("invalid-input", "[cpu] a run is under way; wait for it or abort it");
-    this.#busy = true;
-    try {
-      return await this.#run(image, options);
-    } finally {
-      this.#busy = false;
-    }
-  }
-
-  async #run(image: ImageTensor, options: RunOptions): Promise<RunResult> {
-    const begin = performance.now();
-    this.wasm.check("gyrus_cpu_start", this.handle, image.data, image.scale, image.shift);
-    let slice = 1e8; // flops
-    for (let fraction = 0; fraction < 1; ) {
-      if (options.signal?.aborted) throw new GyrusError("cancelled", "[cpu] the run was stopped");
-      const before = performance.now();
-      fraction = this.wasm.check("gyrus_cpu_step", this.handle, slice);
-      const now = performance.now();
-      slice *= Math.min(2, Math.max(0.5, CPU_SLICE_MS / Math.max(1, now - before)));
-      const secondsLeft = fraction > 0.01 ? ((now - begin) / 1000) * (1 / fraction - 1) : null;
-      const step = Math.round(fraction * 1000);
-      options.onProgress?.({ fraction, label: this.wasm.text(), step, steps: 1000, secondsLeft });
-      await nextTask();
-    }
-    this.wasm.check("gyrus_cpu_labels", this.handle);
-    const { shape, dtype } = JSON.parse(this.wasm.text()) as { shape: number[]; dtype: DType };
-    const labels: TensorValue = { shape, dtype, data: this.wasm.data() };
-    const wallMs = performance.now() - begin;
-    return { outputs: { labels }, kept: {}, uploadedBytes: 0, readBackBytes: 0, gpuMs: null, wallMs, profile: [] };
-  }
-}
-
-// Lets messages in; a timer would wait for milliseconds.
-function nextTask(): Promise<void> {
-  return new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      resolve();
-    };
-    port2.postMessage(0);
-  });
 }
 
 export class Volume extends Handle {

@@ -1,28 +1,118 @@
-// Networks without a GPU: whether one is small enough, how long it will take, and its run.
+// Networks without a GPU: whether the page can hold one, how long it will take, and its run.
 
-import type { CpuNetwork, ImageTensor, Model } from "./compiler.js";
+import { browserFacts } from "./browser-facts.js";
+import type { ImageTensor } from "./compiler.js";
+import { CpuEngine, type CpuNetwork } from "./cpu-engine.js";
+import type { MakeThread } from "./cpu-threads.js";
 import { GyrusError } from "./errors.js";
 import { stage, type PlanFacts, type Hooks } from "./session.js";
-import type { CpuOffer, Progress, RunResult } from "./types.js";
+import type { CpuOffer, HostTensor, NamedBytes, Progress, RunResult } from "./types.js";
+import { compileWasm, type WasmSource } from "./wasm.js";
 
-/** Beyond this a run takes minutes on a computer of some years, where 10 GFLOP a second are usual: worth a question. */
-export const MAX_CPU_FLOPS = 400e9;
+/** So many seconds are worth a question before they are spent. */
+export const MOST_CPU_SECONDS = 60;
 
 const sampleSide = 64; // voxels: more than the widest window of the small models
 const warmMs = 150; // browsers compile what runs often once more, and faster
 const sampleMs = 500;
+const mostBytes = 2 ** 32 - 2 ** 26; // of a module's memory, less what is no map
 
-/** Floating-point operations a second that this machine does on this network, from half a second of it. */
-export async function cpuRate(model: Model): Promise<number> {
-  const spatial: [number, number, number] = [sampleSide, sampleSide, sampleSide];
-  const network = model.openCpu({ spatial, input: "u8", clamp: true });
-  const data = new Uint8Array(sampleSide ** 3).map((_, i) => (i * 7) % 251);
-  const image: ImageTensor = { dtype: "u8", shape: [1, 1, ...spatial], data, scale: 1 / 251, shift: 0, clamp: true };
-  try {
-    return await sample(network, image);
-  } finally {
-    network.close();
+/** A model's files, which the module for the processor reads for itself. */
+export interface CpuModel {
+  files: NamedBytes[];
+  name: string;
+  main: string;
+}
+
+export interface CpuSetup {
+  wasm?: WasmSource; // where gyrus-cpu.wasm lies
+  thread?: MakeThread;
+  threads?: number;
+}
+
+type Extents = [number, number, number];
+
+/** What runs on the processor: the module, compiled once; every call makes an engine and drops it with its memory. */
+export class CpuSide {
+  #setup: CpuSetup;
+  #module: Promise<WebAssembly.Module> | null = null;
+
+  constructor(setup: CpuSetup = {}) {
+    this.#setup = setup;
   }
+
+  async #open(threads: number | undefined): Promise<CpuEngine> {
+    const from = this.#setup.wasm ?? new URL("./gyrus-cpu.wasm", import.meta.url);
+    this.#module ??= compileWasm(from).catch((error: unknown) => {
+      this.#module = null;
+      throw error;
+    });
+    return CpuEngine.load({ ...this.#setup, wasm: await this.#module, ...(threads ? { threads } : {}) });
+  }
+
+  async #with<T>(
+    { files, name, main }: CpuModel, spatial: Extents, image: Pick<ImageTensor, "dtype" | "clamp">,
+    body: (network: CpuNetwork, engine: CpuEngine) => Promise<T>, threads?: number,
+  ): Promise<T> {
+    const engine = await this.#open(threads);
+    try {
+      const network = engine.openVolume(files, name, main, { spatial, input: image.dtype, clamp: image.clamp });
+      return await body(network, engine);
+    } finally {
+      engine.close();
+    }
+  }
+
+  /** Floating-point operations a second that this machine does on this network, from half a second of it. */
+  rate(model: CpuModel): Promise<number> {
+    const spatial: Extents = [sampleSide, sampleSide, sampleSide];
+    const data = new Uint8Array(sampleSide ** 3).map((_, i) => (i * 7) % 251);
+    const image: ImageTensor = { dtype: "u8", shape: [1, 1, ...spatial], data, scale: 1 / 251, shift: 0, clamp: true };
+    return this.#with(model, spatial, image, (network) => sample(network, image));
+  }
+
+  /** Whether the network may run on the CPU for volumes of these extents. */
+  async offer(model: CpuModel, spatial: Extents, rate: () => Promise<number>): Promise<CpuOffer> {
+    const { flops, bytes } = await this.#with(model, spatial, { dtype: "u8", clamp: true }, async ({ facts }) => facts, 1);
+    const why = memoryWhy(model.name, bytes);
+    if (why) return { possible: false, flops, mostSeconds: MOST_CPU_SECONDS, seconds: 0, why };
+    return { possible: true, flops, mostSeconds: MOST_CPU_SECONDS, seconds: flops / (await rate()), why: "" };
+  }
+
+  /** The network on an image. */
+  async run(
+    model: CpuModel, image: ImageTensor, hooks: Hooks,
+  ): Promise<{ result: RunResult; facts: PlanFacts; compileMs: number }> {
+    stage(hooks.progress, "Planning");
+    const begin = performance.now();
+    return this.#with(model, image.shape.slice(-3) as Extents, image, async (network, engine) => {
+      const { flops, bytes, steps } = network.facts;
+      const compileMs = performance.now() - begin;
+      const onProgress = (progress: Progress) => hooks.progress("On the CPU", { ...progress, step: 0, steps: 0 });
+      const stopped = hooks.stopped ? { stopped: hooks.stopped } : {};
+      const { outputs, wallMs } = await network.run(inputsOf(image), { signal: hooks.signal, onProgress, ...stopped });
+      const result = { outputs, kept: {}, uploadedBytes: 0, readBackBytes: 0, gpuMs: null, wallMs, profile: [] } as RunResult;
+      const why = `as always on the CPU; ${engine.threads === 1 ? "one thread" : `${engine.threads} threads`}`;
+      return { result, compileMs, facts: { precision: "f32" as const, why, peakBytes: bytes, flops, kernels: 0, steps } };
+    });
+  }
+}
+
+function inputsOf(image: ImageTensor): Record<string, HostTensor> {
+  const scalar = (value: number): HostTensor =>
+    ({ dtype: "f32", shape: [1], data: new Uint8Array(new Float32Array([value]).buffer) });
+  const { dtype, shape, data } = image;
+  return { image: { dtype, shape, data }, scale: scalar(image.scale), shift: scalar(image.shift) };
+}
+
+// Why the network does not fit; empty where it does.
+function memoryWhy(name: string, bytes: number): string {
+  const gib = (count: number) => `${(count / 2 ** 30).toFixed(1)} GiB`;
+  const { memoryGiB } = browserFacts();
+  if (bytes > mostBytes) return `[${name}] needs ${gib(bytes)} of memory on the CPU; a page can have 4.0 GiB`;
+  if (memoryGiB !== null && memoryGiB <= 4 && bytes > memoryGiB * 2 ** 29)
+    return `[${name}] needs ${gib(bytes)} of memory on the CPU; this machine has ${gib(memoryGiB * 2 ** 30)} in all`;
+  return "";
 }
 
 async function sample(network: CpuNetwork, image: ImageTensor): Promise<number> {
@@ -35,52 +125,16 @@ async function sample(network: CpuNetwork, image: ImageTensor): Promise<number> 
     let before = 0;
     const onProgress = ({ fraction }: { fraction: number }) => {
       const now = performance.now();
-      if (last - begin >= warmMs) (work += (fraction - before) * network.flops), (busy += now - last);
+      if (last - begin >= warmMs) (work += (fraction - before) * network.facts.flops), (busy += now - last);
       (last = now), (before = fraction);
       if (busy >= sampleMs) stop.abort();
     };
+    const stopped = () => busy >= sampleMs; // within long layers too
     try {
-      await network.run(image, { signal: stop.signal, onProgress });
+      await network.run(inputsOf(image), { signal: stop.signal, onProgress, stopped });
     } catch (error) {
       if (!(error instanceof GyrusError && error.code === "cancelled")) throw error;
     }
   }
   return work / (busy / 1000);
-}
-
-/** Whether the network may run on the CPU for volumes of these extents. */
-export async function cpuOffer(
-  model: Model, spatial: [number, number, number], rate: () => Promise<number>,
-): Promise<CpuOffer> {
-  let network: CpuNetwork;
-  try {
-    network = model.openCpu({ spatial, input: "u8", clamp: true });
-  } catch (error) {
-    if (!(error instanceof GyrusError) || error.code !== "unsupported") throw error;
-    return { possible: false, flops: 0, mostFlops: MAX_CPU_FLOPS, seconds: 0, why: error.message };
-  }
-  const { flops } = network;
-  network.close();
-  return { possible: true, flops, mostFlops: MAX_CPU_FLOPS, seconds: flops / (await rate()), why: "" };
-}
-
-/** The network on an image, on the CPU. */
-export async function runOnCpu(
-  model: Model, image: ImageTensor, hooks: Hooks,
-): Promise<{ result: RunResult; facts: PlanFacts; compileMs: number }> {
-  stage(hooks.progress, "Planning");
-  const begin = performance.now();
-  const spatial = image.shape.slice(-3) as [number, number, number];
-  const network = model.openCpu({ spatial, input: image.dtype, clamp: image.clamp });
-  try {
-    const { flops, bytes } = network;
-    const compileMs = performance.now() - begin;
-    const onProgress = (progress: Progress) => hooks.progress("On the CPU", { ...progress, step: 0, steps: 0 });
-    const result = await network.run(image, { signal: hooks.signal, onProgress });
-    const steps = model.info.layers.length;
-    const why = "as always on the CPU";
-    return { result, compileMs, facts: { precision: "f32", why, peakBytes: bytes, flops, kernels: 0, steps } };
-  } finally {
-    network.close();
-  }
 }

@@ -14,7 +14,8 @@ export interface CreateOptions extends Omit<SegmentOptions, "cpu"> {
   model?: string | URL | { name: string; files: NamedBytes[] };
   /** Address of the site's list of models (docs/web.md): "models/index.json". */
   models?: string | URL;
-  /** "gpu"; "cpu", for networks that can run there; "auto": the GPU, and without one the CPU where it takes no minutes. */
+  /** "gpu"; "cpu"; "auto": the GPU, the CPU where one would only stand in for the GPU, and without any the CPU where it
+   *  takes no minutes. */
   device?: "auto" | "gpu" | "cpu";
   /** Makes the worker; that of this package, found beside its own script. */
   worker?: () => Worker;
@@ -104,14 +105,15 @@ export function niftiLabels(file: Uint8Array): Labels {
   return new Type(file.buffer.slice(at, at + count * Type.BYTES_PER_ELEMENT) as ArrayBuffer);
 }
 
-/** Whether to run on the CPU; throws where neither will do. */
+/** Whether to run on the CPU; throws where neither will do. A driver that computes on the CPU is slower than its own kernels. */
 export async function onCpu(
-  wish: CreateOptions["device"], device: Pick<DeviceReport, "available" | "why">, offer: () => Promise<CpuOffer>,
+  wish: CreateOptions["device"], device: Pick<DeviceReport, "available" | "software" | "why">, offer: () => Promise<CpuOffer>,
 ): Promise<boolean> {
   if (wish === "cpu") return true;
-  if (wish === "gpu" || device.available) return false;
-  const { possible, flops, mostFlops, seconds, why } = await offer();
-  if (possible && flops <= mostFlops) return true;
+  if (wish === "gpu" || (device.available && !device.software)) return false;
+  const { possible, mostSeconds, seconds, why } = await offer();
+  if (device.available) return possible;
+  if (possible && seconds <= mostSeconds) return true;
   const reason = possible ? `on the CPU it takes about ${Math.round(seconds)} s, which device: "cpu" accepts` : why;
   throw new GyrusError("device", `[device] ${device.why}; ${reason}`, { hints: ["smaller-model", "other-device"] });
 }

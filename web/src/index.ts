@@ -1,7 +1,8 @@
 // The package: the executor, the compiler, the trainer, and the segmenter that runs the first two in a worker.
 
 export * from "./executor-entry.js";
-export { Compiler, CpuNetwork, Model, Network, Volume, type FinishOptions, type ImageTensor } from "./compiler.js";
+export { Compiler, Model, Network, Volume, type FinishOptions, type ImageTensor } from "./compiler.js";
+export { CpuEngine, CpuFile, CpuNetwork, type CpuEngineOptions, type CpuNetworkFacts, type CpuRunOptions } from "./cpu-engine.js";
 export { Program, type Planned, type ProgramOptions, type ProgramResult, type ProgramRun } from "./program.js";
 export {
   createSegmenter, type CreateOptions, type Labels, type ScanOptions, type ScanSource, type Segmentation, type SegmentFunction,

@@ -2,7 +2,8 @@
 // those of the command line: conform, normalise, run, clean, restore, report.
 
 import { Compiler, type Model, type Volume } from "./compiler.js";
-import { cpuOffer, cpuRate, runOnCpu } from "./cpu.js";
+import { CpuSide, type CpuModel } from "./cpu.js";
+import type { MakeThread } from "./cpu-threads.js";
 import { GyrusError } from "./errors.js";
 import { fetchModel } from "./model-files.js";
 import { Session, stage, type Hooks } from "./session.js";
@@ -32,14 +33,18 @@ export class Pipeline {
   #frame = 0; // of the scan's file
   #conformed: Volume | null = null;
   #model: Model | null = null;
+  #files: CpuModel | null = null; // of the model
+  #cpu: CpuSide;
   #modelKey = 0;
   #cpuRate: Promise<number> | null = null; // of the model
   #labels: Volume | null = null; // on the scan's grid, for brain()
   #made: Provenance | null = null; // what made them
 
-  /** `wasm` is where the compiler's module lies; beside the script unless given. */
-  constructor(wasm?: string) {
+  /** `wasm` is where the compiler's module lies, and that for the CPU beside it; beside the script unless given. */
+  constructor(wasm?: string, thread?: MakeThread) {
     this.#wasm = wasm;
+    const beside = wasm === undefined ? {} : { wasm: new URL("gyrus-cpu.wasm", wasm) };
+    this.#cpu = new CpuSide({ ...beside, ...(thread ? { thread } : {}) });
   }
 
   async #open(): Promise<Compiler> {
@@ -90,6 +95,7 @@ export class Pipeline {
     this.#model?.close();
     this.session.drop();
     this.#model = model;
+    this.#files = { files, name, main: main ?? "" };
     ++this.#modelKey;
     this.#cpuRate = null;
     return model.info;
@@ -113,9 +119,10 @@ export class Pipeline {
   }
 
   async cpuOffer(conform: boolean): Promise<CpuOffer> {
-    const model = this.#needModel();
+    this.#needModel();
+    const files = this.#files!;
     const spatial = conform ? conformedDims : this.#need().info.dims;
-    return cpuOffer(model, spatial, () => (this.#cpuRate ??= cpuRate(model)));
+    return this.#cpu.offer(files, spatial, () => (this.#cpuRate ??= this.#cpu.rate(files)));
   }
 
   async segment(options: SegmentOptions, hooks: Hooks): Promise<SegmentResult> {
@@ -143,7 +150,7 @@ export class Pipeline {
     const normalize = options.normalize ?? info.normalize;
     const image = input.tensor(normalize);
     const hooked = { ...hooks, notice };
-    const { result, facts, compileMs } = cpu ? await runOnCpu(model, image, hooked)
+    const { result, facts, compileMs } = cpu ? await this.#cpu.run(this.#files!, image, hooked)
       : await this.session.run(model, String(this.#modelKey), image, precision, hooked);
     await step("Cleaning and restoring");
     const labels = result.outputs.labels;

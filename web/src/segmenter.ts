@@ -8,7 +8,8 @@ import type {
 
 export type Method = "device" | "openScan" | "openModel" | "cpuOffer" | "segment" | "brain";
 
-export type Request = { id: number; method: Method; args: unknown[] } | { id: number; cancel: true } | { wasm: string };
+export type Request = { id: number; method: Method; args: unknown[] } | { id: number; cancel: true }
+  | { start: { wasm?: string; stop?: SharedArrayBuffer } };
 
 /** A GyrusError on its way. */
 export interface Failed {
@@ -41,6 +42,8 @@ export class WorkerSegmenter implements Segmenter {
   #worker: Worker | null = null;
   #calls = new Map<number, Call>();
   #next = 1;
+  // Where memory can be shared a call is ended within a step as well, when no message gets in.
+  #stop = globalThis.crossOriginIsolated ? new Int32Array(new SharedArrayBuffer(4)) : null;
 
   /** `wasm` says where the compiler's module lies, where that is not beside the worker's script. */
   constructor(make: () => Worker, options: { wasm?: string | URL } = {}) {
@@ -85,7 +88,10 @@ export class WorkerSegmenter implements Segmenter {
   #cancellable<T>(signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
     if (signal?.aborted) return Promise.reject(new GyrusError("cancelled", "cancelled before the start"));
     const id = this.#next;
-    const cancel = () => this.#post({ id, cancel: true });
+    const cancel = () => {
+      if (this.#stop) Atomics.store(this.#stop, 0, id);
+      this.#post({ id, cancel: true });
+    };
     signal?.addEventListener("abort", cancel);
     return call().finally(() => signal?.removeEventListener("abort", cancel));
   }
@@ -119,7 +125,9 @@ export class WorkerSegmenter implements Segmenter {
       this.#fail(new GyrusError("device", `[worker] stopped (${reason}); open scan and model again`));
       this.onRestart();
     };
-    if (this.#wasm !== null) worker.postMessage({ wasm: this.#wasm } satisfies Request);
+    const stop = this.#stop ? { stop: this.#stop.buffer as SharedArrayBuffer } : {};
+    const wasm = this.#wasm !== null ? { wasm: this.#wasm } : {};
+    worker.postMessage({ start: { ...stop, ...wasm } } satisfies Request);
     return worker;
   }
 

@@ -16,6 +16,7 @@ export interface Hooks {
   signal: AbortSignal;
   progress: (stage: string, progress: Progress) => void;
   notice: (line: string) => void;
+  stopped?: () => boolean; // asked where no message gets in
 }
 
 export interface PlanFacts {

@@ -304,7 +304,7 @@ export interface SegmentOptions {
   allowEmpty?: boolean; // labels may be nothing but background
   precision?: "auto" | Precision; // "auto" unless given
   conform?: boolean; // to 256³ at 1 mm, unless the scan is already so; false: the scan's own grid. True unless given
-  cpu?: boolean; // without a GPU, for networks that cpuOffer() says can: false unless given
+  cpu?: boolean; // on the processor, for networks that cpuOffer() says can: false unless given
   signal?: AbortSignal;
   onProgress?: (stage: string, progress: Progress) => void;
   onNotice?: (line: string) => void; // decisions made for the person: f16 chosen, a smaller plan, a new device
@@ -314,7 +314,7 @@ export interface SegmentOptions {
 export interface CpuOffer {
   possible: boolean;
   flops: number; // this and seconds: 0 where the network cannot run there
-  mostFlops: number; // more than this takes minutes
+  mostSeconds: number; // more than this is worth a question
   seconds: number; // a guess from half a second of the network on this machine
   why: string; // where not possible
 }

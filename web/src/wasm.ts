@@ -5,22 +5,36 @@ export type WasmSource = BufferSource | Response | PromiseLike<Response> | WebAs
 
 type Call = (...args: number[]) => number;
 
+/** What a module is given where it brings no memory of its own (cpu-engine.ts). */
+export interface WasmHost {
+  memory: WebAssembly.Memory;
+  /** Functions that it imports, by module and name; `wasm` is there once they are called. */
+  functions: (wasm: () => Wasm) => Record<string, Record<string, (...args: number[]) => unknown>>;
+  /** The export that makes its globals: not for an instance that is a thread of another one. */
+  start: string | null;
+}
+
 export class Wasm {
   #exports: Record<string, Call>;
   #memory: WebAssembly.Memory;
 
-  private constructor(instance: WebAssembly.Instance) {
+  private constructor(instance: WebAssembly.Instance, memory: WebAssembly.Memory) {
     this.#exports = instance.exports as unknown as Record<string, Call>;
-    this.#memory = instance.exports.memory as WebAssembly.Memory;
-    this.call("_initialize");
+    this.#memory = memory;
   }
 
-  static async load(source: WasmSource): Promise<Wasm> {
-    const module = await compile(source);
-    let memory: WebAssembly.Memory | undefined;
-    const instance = await WebAssembly.instantiate(module, imports(module, () => memory!));
-    memory = instance.exports.memory as WebAssembly.Memory;
-    return new Wasm(instance);
+  static async load(source: WasmSource, host?: WasmHost): Promise<Wasm> {
+    const module = await compileWasm(source);
+    let wasm: Wasm | undefined;
+    let memory = host?.memory;
+    const known = host?.functions(() => wasm!) ?? {};
+    const given = imports(module, () => memory!, known);
+    const instance = await WebAssembly.instantiate(module, given);
+    memory ??= instance.exports.memory as WebAssembly.Memory;
+    wasm = new Wasm(instance, memory);
+    const start = host ? host.start : "_initialize";
+    if (start !== null) wasm.call(start);
+    return wasm;
   }
 
   get memoryBytes(): number {
@@ -57,7 +71,7 @@ export class Wasm {
   // What the last call left.
   text(): string {
     const at = this.call("gyrus_text");
-    return new TextDecoder().decode(new Uint8Array(this.#memory.buffer, at, this.call("gyrus_text_size")));
+    return decoded(new Uint8Array(this.#memory.buffer, at, this.call("gyrus_text_size")));
   }
 
   // The same, copied out of the module.
@@ -81,13 +95,18 @@ export class Wasm {
   cText(name: string): string {
     const at = this.call(name);
     const bytes = new Uint8Array(this.#memory.buffer);
-    return new TextDecoder().decode(bytes.subarray(at, bytes.indexOf(0, at)));
+    return decoded(bytes.subarray(at, bytes.indexOf(0, at)));
   }
 }
 
-async function compile(source: WasmSource): Promise<WebAssembly.Module> {
+// Decoders take no memory that is shared.
+function decoded(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes.buffer instanceof ArrayBuffer ? bytes : bytes.slice());
+}
+
+export async function compileWasm(source: WasmSource): Promise<WebAssembly.Module> {
   if (source instanceof WebAssembly.Module) return source;
-  if (typeof source === "string" || source instanceof URL) return compile(fetch(source));
+  if (typeof source === "string" || source instanceof URL) return compileWasm(fetch(source));
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return WebAssembly.compile(source);
   const response = await source;
   if (!response.ok)
@@ -97,7 +116,9 @@ async function compile(source: WasmSource): Promise<WebAssembly.Module> {
 }
 
 // The module has no files, environment or streams; what its C library asks for is answered with nothing.
-function imports(module: WebAssembly.Module, memory: () => WebAssembly.Memory): WebAssembly.Imports {
+function imports(
+  module: WebAssembly.Module, memory: () => WebAssembly.Memory, given: ReturnType<WasmHost["functions"]>,
+): WebAssembly.Imports {
   const NOT_SUPPORTED = 58; // WASI's errno
   const known: Record<string, (...args: never[]) => unknown> = {
     environ_sizes_get: (count: number, size: number) => {
@@ -113,7 +134,7 @@ function imports(module: WebAssembly.Module, memory: () => WebAssembly.Memory): 
     },
   };
   const out: WebAssembly.Imports = {};
-  for (const { module: from, name } of WebAssembly.Module.imports(module))
-    (out[from] ??= {})[name] = known[name] ?? (() => NOT_SUPPORTED);
+  for (const { module: from, name, kind } of WebAssembly.Module.imports(module))
+    (out[from] ??= {})[name] = kind === "memory" ? memory() : given[from]?.[name] ?? known[name] ?? (() => NOT_SUPPORTED);
   return out;
 }

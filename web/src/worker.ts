@@ -1,5 +1,8 @@
-// The worker behind the page: takes the calls of segmenter.ts one after another.
+// The worker behind the page: takes the calls of segmenter.ts one after another. The same script is that of its threads,
+// which its first message says.
 
+import { threadOf } from "./cpu-engine.js";
+import { becomeThread, type ThreadSetup } from "./cpu-threads.js";
 import { Pipeline } from "./pipeline.js";
 import { GyrusError, outOfMemory } from "./errors.js";
 import type { Answer, Failed, Request } from "./segmenter.js";
@@ -7,7 +10,9 @@ import type { ModelSource, SegmentOptions } from "./types.js";
 
 const scope = globalThis as unknown as DedicatedWorkerGlobalScope;
 let made: Pipeline | null = null;
-const pipeline = () => (made ??= new Pipeline()); // unless the first message says where the module lies
+let stop: Int32Array | null = null; // the call that the page wants to end, where memory can be shared
+const thread = () => new Worker(scope.location.href, { type: "module" });
+const pipeline = () => (made ??= new Pipeline(undefined, thread)); // unless the first message says where the module lies
 const cancels = new Map<number, AbortController>(); // calls that wait or run
 let last: Promise<unknown> = Promise.resolve();
 let waiting = 0;
@@ -37,6 +42,7 @@ function perform(id: number, method: string, args: unknown[], signal: AbortSigna
     case "segment":
       return pipeline().segment(args[0] as SegmentOptions, {
         signal,
+        stopped: () => stop !== null && Atomics.load(stop, 0) === id,
         progress: (stage, progress) => post({ id, stage, progress }),
         notice: (notice) => post({ id, notice }),
       });
@@ -76,9 +82,11 @@ async function answer(id: number, method: string, args: unknown[], signal: Abort
   }
 }
 
-scope.onmessage = ({ data }: MessageEvent<Request>) => {
-  if ("wasm" in data) {
-    made = new Pipeline(data.wasm);
+scope.onmessage = ({ data }: MessageEvent<Request | ThreadSetup>) => {
+  if ("thread" in data) return void becomeThread(data, scope, threadOf);
+  if ("start" in data) {
+    if (data.start.stop) stop = new Int32Array(data.start.stop);
+    if (data.start.wasm !== undefined) made = new Pipeline(data.start.wasm, thread);
     return;
   }
   const { id } = data;

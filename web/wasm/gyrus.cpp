@@ -1,10 +1,8 @@
-// The entry points behind web/src/compiler.ts: models, their plans, volumes and the CPU's network. abi.h says how they
-// answer.
+// The entry points behind web/src/compiler.ts: models, their plans, volumes. abi.h says how they answer.
 
 #include <cmath>
 
 #include "abi.h"
-#include "cpu_network.h"
 #include "engine/compile.h"
 #include "engine/known_models.h"
 #include "engine/manifest.h"
@@ -346,45 +344,6 @@ GYRUS_EXPORT int gyrus_report(const Volume* scan, const Volume* labels, const De
     report.scan = name;
     report.provenance = parsed_provenance(provenance);
     answer.text = dump(statistics_json(report));
-    return 1;
-  });
-}
-
-// ---- networks without a GPU ----
-
-// `request` as for gyrus_model_plan; limits, precision and software do not count. Text: flops and bytes of a run.
-GYRUS_EXPORT CpuNetwork* gyrus_cpu_open(const DescribedModel* open, const char* request) {
-  return guarded([&] {
-    const Json json = Json::parse(request);
-    auto network = std::make_unique<CpuNetwork>(open->model, json.at("spatial").get<Shape>(), network_of(json));
-    answer.text = dump({{"flops", network->flops()}, {"bytes", network->bytes()}});
-    return network.release();
-  });
-}
-GYRUS_EXPORT void gyrus_cpu_close(CpuNetwork* network) { delete network; }
-
-GYRUS_EXPORT int gyrus_cpu_start(CpuNetwork* network, const std::byte* image, size_t size, double scale, double shift) {
-  return guarded([&] {
-    network->start(image, size, scale, shift);
-    return 1;
-  });
-}
-
-// Answers with the fraction of the run that is done; text: the layer.
-GYRUS_EXPORT double gyrus_cpu_step(CpuNetwork* network, double flops) {
-  return guarded([&] {
-    const double fraction = network->step(flops);
-    answer.text = network->label();
-    return fraction;
-  });
-}
-
-// Text: shape and dtype; data: the labels.
-GYRUS_EXPORT int gyrus_cpu_labels(CpuNetwork* network) {
-  return guarded([&] {
-    Tensor labels = network->take_labels();
-    answer.text = dump({{"shape", labels.shape}, {"dtype", to_string(labels.dtype)}});
-    answer.data = std::move(labels.data);
     return 1;
   });
 }

@@ -1,7 +1,5 @@
 #include "network.h"
 
-#include "plan/check.h"
-
 namespace gyrus {
 namespace {
 
@@ -32,15 +30,6 @@ std::vector<std::byte> external_data(const ModelFiles& files, const std::string&
   return {begin, begin + static_cast<ptrdiff_t>(length)};
 }
 
-Json ports_json(const Graph& graph, const std::vector<Port>& ports) {
-  Json list = Json::array();
-  for (const Port& port : ports) {
-    const TensorType& type = graph.type(port.value);
-    list.push_back({{"name", port.name}, {"dtype", to_string(type.dtype)}, {"shape", type.shape}});
-  }
-  return list;
-}
-
 }  // namespace
 
 std::unique_ptr<OpenNetwork> open_network(ModelFiles files) {
@@ -67,22 +56,13 @@ onnx::ImportOptions import_options(const OpenNetwork& network, Shapes shapes) {
   return options;
 }
 
-void answer_with_plan(const Graph& graph, const Json& request) {
-  const Limits limits = limits_of(request.at("limits"));
-  PlanOptions options = request.at("software").get<bool>() ? software_options() : PlanOptions{};
-  options.check_finite = request.at("checkFinite");
-  options.dispatch_flops = request.value("dispatchFlops", 0.0);
-  answer.about = dump({{"inputs", ports_json(graph, graph.inputs())},
-                       {"outputs", ports_json(graph, graph.outputs())},
-                       {"captures", ports_json(graph, graph.captures())}});
-  const Precision precision = request.at("precision") == "f16" ? Precision::F16 : Precision::F32;
-  ProgramPlan program = plan_program(graph, limits, precision, options);
-  if (!program.plan) return;
-  check(*program.plan, limits);
-  answer.text = to_json(*program.plan);
-  answer.data = std::move(program.plan->weights);
+Json ports_json(const Graph& graph, const std::vector<Port>& ports) {
+  Json list = Json::array();
+  for (const Port& port : ports) {
+    const TensorType& type = graph.type(port.value);
+    list.push_back({{"name", port.name}, {"dtype", to_string(type.dtype)}, {"shape", type.shape}});
+  }
+  return list;
 }
 
 }  // namespace gyrus
-
-GYRUS_EXPORT const char* gyrus_network_ports() { return gyrus::answer.about.c_str(); }

@@ -23,6 +23,12 @@ std::unique_ptr<OpenNetwork> open_network(ModelFiles files);
 // What an ONNX network is imported with; refers to it.
 onnx::ImportOptions import_options(const OpenNetwork& network, Shapes shapes);
 
+// The graph for shapes and captures as types.ts's NetworkRequest says.
+Graph graph_for(const OpenNetwork& network, const Json& request);
+
+// Names and types: inputs and outputs as the caller sees them.
+Json ports_json(const Graph& graph, const std::vector<Port>& ports);
+
 // Plans a graph as types.ts's NetworkRequest says. Text: the plan, empty where no result has an element; data: its
 // weights; about: the ports as the caller sees them.
 void answer_with_plan(const Graph& graph, const Json& request);

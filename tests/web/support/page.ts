@@ -37,7 +37,8 @@ export class Site {
     this.#server = server;
   }
 
-  static async open(models: Record<string, string>): Promise<Site> {
+  /** `isolated`: with the headers that let a page have threads. */
+  static async open(models: Record<string, string>, isolated = false): Promise<Site> {
     const server = createServer();
     const site = new Site(server);
     server.on("request", (request, response) => {
@@ -49,6 +50,8 @@ export class Site {
       else if (head === "models") at = join(models[name] ?? "/nowhere", file);
       response.setHeader("Content-Type", TYPES[extname(at || ".json")] ?? "application/octet-stream");
       response.setHeader("Cache-Control", "no-cache");
+      if (isolated) response.setHeader("Cross-Origin-Opener-Policy", "same-origin");
+      if (isolated) response.setHeader("Cross-Origin-Embedder-Policy", "require-corp");
       const list = () => Object.entries(models).map(([key, folder]) => listed(key, folder));
       if (at === "") return response.end(JSON.stringify({ models: list() }));
       if (!existsSync(at) || !statSync(at).isFile()) return response.writeHead(404).end();
@@ -115,15 +118,16 @@ export async function openBrowser(options: BrowserOptions = {}): Promise<Browser
   return context;
 }
 
-/** A page with everything that it says in its console, errors first of all. */
-export async function openPage(context: BrowserContext, url: string) {
+/** A page with everything that it says in its console, errors first of all. Its GPU is used, though it is none but in
+ *  name, unless `anyDevice`. */
+export async function openPage(context: BrowserContext, url: string, anyDevice = false) {
   const page = await context.newPage();
   const said: string[] = [];
   page.on("console", (message) => {
     if (message.type() === "error" || message.type() === "warning") said.push(message.text());
   });
   page.on("pageerror", (error) => said.push(`uncaught: ${error.message}`));
-  await page.goto(url);
+  await page.goto(anyDevice ? url : `${url}${url.includes("?") ? "&" : "?"}device=gpu`);
   return { page, said };
 }
 

@@ -1,0 +1,10 @@
+# Debian's cross compiler for 64-bit ARM (g++-aarch64-linux-gnu); what it builds runs under qemu-user (qemu-user-static).
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_FIND_ROOT_PATH /usr/aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+find_program(GYRUS_QEMU NAMES qemu-aarch64-static qemu-aarch64)
+set(CMAKE_CROSSCOMPILING_EMULATOR "${GYRUS_QEMU};-L;/usr/aarch64-linux-gnu")
