@@ -67,6 +67,7 @@ CompileTarget target_of(const AdapterInfo& adapter, const std::optional<Limits>&
 
 CompileTarget target_of(const SessionOptions& options) {
   CompileTarget target = target_of(choose_adapter(options.device), options.limits);
+  target.tuning.matrix = options.matrix;
   if (options.memory_bytes) target.memory = MemoryBudget{*options.memory_bytes};
   return target;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cfloat>
+#include <cstring>
 
 #include "ops/common.h"
 
@@ -60,15 +61,44 @@ Source winograd_source(const ArrangeAttrs& a, int64_t row) {
   return s;
 }
 
+// The first of eight input channels of a row of a matrix.
+Source matrix_source(const ArrangeAttrs& a, int64_t row) {
+  Source s;
+  s.bias = row >= a.weight_rows();
+  if (s.bias) {
+    s.output = (a.begin + row - a.weight_rows()) * 4;
+    return s;
+  }
+  const int64_t eights = a.depth / 8, outputs = a.held * 4;
+  int64_t rest = row / eights / outputs;
+  s.output = a.begin * 4 + rest % a.groups() * outputs + row / eights % outputs;
+  rest /= a.groups();
+  s.input = rest % (a.lanes / a.depth) * a.depth + row % eights * 8;
+  rest /= a.lanes / a.depth;
+  s.column = rest % a.columns;
+  s.row = rest / a.columns % a.rows;
+  s.plane = rest / a.columns / a.rows;
+  return s;
+}
+
 Source source_of(const ArrangeAttrs& a, int64_t row) {
+  if (a.kernel == ArrangeAttrs::Kernel::Matrix) return matrix_source(a, row);
   if (a.kernel == ArrangeAttrs::Kernel::Direct) return direct_source(a, row);
   return a.kernel == ArrangeAttrs::Kernel::Argmax ? argmax_source(a, row) : winograd_source(a, row);
 }
 
+uint32_t float_bits(double value) {
+  const auto single = static_cast<float>(value);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &single, 4);
+  return bits;
+}
+
 std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 2, 2, {"kernel", "begin", "end", "lanes", "held"});
+  check_node(node, inputs, 2, 2, {"kernel", "begin", "end", "lanes", "held", "depth"});
   for (const TensorType& type : inputs) expect_float(node, type, "operand");
-  return {{DType::F32, {arrange_attrs(node, inputs[0].shape).all_rows(), 4}, Layout::Plain}};
+  const ArrangeAttrs a = arrange_attrs(node, inputs[0].shape);
+  return {{a.kernel == ArrangeAttrs::Kernel::Matrix ? DType::U32 : DType::F32, {a.all_rows(), 4}, Layout::Plain}};
 }
 
 void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
@@ -77,6 +107,23 @@ void reference(const Node& node, const std::vector<const RefTensor*>& inputs, st
     const int64_t at = (((output * a.inputs + s.input) * a.planes + s.plane) * a.rows + row) * a.columns + s.column;
     return inputs[0]->data[static_cast<size_t>(at)];
   };
+  if (a.kernel == ArrangeAttrs::Kernel::Matrix) {
+    double* word = outputs[0].data.data();
+    const auto half = [&](Source s, int64_t further) -> uint32_t {
+      s.input += further;
+      if (s.output >= std::min(a.outputs, a.end * 4) || s.input >= a.inputs) return 0;
+      return float_to_half(static_cast<float>(weight(s.output, s, s.row)));
+    };
+    for (int64_t row = 0; row < a.all_rows(); ++row) {
+      const Source s = source_of(a, row);
+      for (int64_t lane = 0; lane < 4; ++lane, ++word) {
+        const bool bias = s.bias && s.output + lane < a.outputs;
+        if (bias) *word = float_bits(inputs[1]->data[static_cast<size_t>(s.output + lane)]);
+        if (!s.bias) *word = half(s, 2 * lane) | half(s, 2 * lane + 1) << 16;
+      }
+    }
+    return;
+  }
   const bool transformed = a.kernel == ArrangeAttrs::Kernel::Winograd || a.kernel == ArrangeAttrs::Kernel::WinogradLast;
   double* out = outputs[0].data.data();
   for (int64_t row = 0; row < a.all_rows(); ++row) {
@@ -109,6 +156,7 @@ int64_t ArrangeAttrs::weight_rows() const {
     case Kernel::Argmax: return lanes * quads();
     case Kernel::Winograd: return planes * columns * lanes * kWinogradPoints * groups() * held;
     case Kernel::WinogradLast: return planes * columns * lanes * groups() * held;
+    case Kernel::Matrix: return taps() * lanes * groups() * held / 2;
   }
   return 0;
 }
@@ -119,7 +167,8 @@ int64_t ArrangeAttrs::all_rows() const {
 }
 
 ArrangeAttrs arrange_attrs(const Node& node, const Shape& weight) {
-  static constexpr std::array<std::string_view, 4> kKernels = {"direct", "argmax", "winograd", "winograd_last"};
+  static constexpr std::array<std::string_view, 5> kKernels = {"direct", "argmax", "winograd", "winograd_last",
+                                                               "matrix"};
   ArrangeAttrs a;
   const std::string kernel = node.attrs.text("kernel");
   const auto found = std::find(kKernels.begin(), kKernels.end(), kernel);
@@ -136,9 +185,12 @@ ArrangeAttrs arrange_attrs(const Node& node, const Shape& weight) {
   a.end = node.attrs.integer("end");
   a.lanes = node.attrs.integer("lanes");
   a.held = node.attrs.integer("held", 1);
+  a.depth = node.attrs.integer("depth", 4);
   const bool sound =
       a.begin >= 0 && a.begin < a.end && (a.end - 1) * 4 < a.outputs && a.lanes >= a.inputs && a.held > 0;
-  if (!sound)
+  const bool whole =
+      a.kernel != ArrangeAttrs::Kernel::Matrix || (a.depth > 0 && a.depth % 8 == 0 && a.lanes % a.depth == 0);
+  if (!sound || !whole)
     fail(ErrorCode::InvalidGraph, node.op, "quads ", a.begin, " to ", a.end, " and ", a.lanes,
          " lanes do not belong to weights ", to_string(weight));
   return a;
