@@ -75,7 +75,7 @@ Graph graph_of(const ConvCase& c) {
   Attrs attrs = {{"pads", pads}, {"dilation", c.dilation}};
   if (!c.stride.empty()) attrs.set("stride", c.stride);
   const ValueId x = graph.add_input("x", {DType::F32, c.x});
-  ValueId y = graph.add("conv", {x, parameter("weight", c.weight, 0.2, 5), parameter("bias", {c.weight[0]}, 3, 6)},
+  ValueId y = graph.add("conv", {x, parameter("weight", c.weight, 0.2, 5), parameter("bias", {c.weight[0]}, 1, 6)},
                         attrs, "conv");
   if (c.norm) y = graph.add("group_norm", {y}, {{"groups", c.weight[0]}}, "norm");
   graph.add_output("y", graph.add("relu", {y}));

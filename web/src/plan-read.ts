@@ -24,11 +24,10 @@ function object<K extends string>(json: unknown, where: string, keys: readonly K
 
 // Those that are always there, and that of matrix units where it is true.
 function features(json: unknown): Plan["features"] {
-  const { [matrixFeature]: matrices, ...usual } = (typeof json === "object" && json !== null ? json : {}) as Record<string, unknown>;
   const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
-  const read: Plan["features"] = each(isObject ? usual : json, "plan.features", usualFeatures, flag);
-  if (matrices !== undefined) read[matrixFeature] = flag(matrices, "plan.features");
-  return read;
+  const { [matrixFeature]: matrices, ...usual } = (isObject ? json : {}) as Record<string, unknown>;
+  const read = each(isObject ? usual : json, "plan.features", usualFeatures, flag);
+  return matrices === undefined ? read : { ...read, [matrixFeature]: flag(matrices, "plan.features") };
 }
 
 function string(json: unknown, where: string): string {

@@ -95,7 +95,7 @@ export interface PlanReport {
 export interface Plan {
   precision: Precision;
   needs: PlanLimits;
-  features: Record<PlanFeature, boolean>;
+  features: Record<(typeof usualFeatures)[number], boolean> & { [matrixFeature]?: boolean };
   buffers: PlanBuffer[];
   kernels: PlanKernel[];
   steps: Step[];
