@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cfloat>
+#include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "ops/common.h"
 
@@ -82,9 +84,29 @@ Source matrix_source(const ArrangeAttrs& a, int64_t row) {
 }
 
 Source source_of(const ArrangeAttrs& a, int64_t row) {
-  if (a.kernel == ArrangeAttrs::Kernel::Matrix) return matrix_source(a, row);
   if (a.kernel == ArrangeAttrs::Kernel::Direct) return direct_source(a, row);
   return a.kernel == ArrangeAttrs::Kernel::Argmax ? argmax_source(a, row) : winograd_source(a, row);
+}
+
+// The weights as halves. What rounding takes from a tap goes to the next smaller one of the same pair of channels,
+// whose halves lie closer together: neighbouring voxels are alike, so that errors of one sign would add up over the
+// taps.
+std::vector<uint16_t> rounded_weights(const std::vector<double>& weights, int64_t taps) {
+  std::vector<uint16_t> rounded(weights.size());
+  std::vector<size_t> order(static_cast<size_t>(taps));
+  for (size_t first = 0; first < weights.size(); first += order.size()) {
+    std::iota(order.begin(), order.end(), first);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t x, size_t y) { return std::abs(weights[x]) > std::abs(weights[y]); });
+    double missing = 0;
+    for (size_t i : order) {
+      const double wanted = weights[i] + missing;
+      rounded[i] = float_to_half(static_cast<float>(wanted));
+      missing = wanted - static_cast<double>(half_to_float(rounded[i]));
+      if (!std::isfinite(missing)) missing = 0;  // a weight that no half holds
+    }
+  }
+  return rounded;
 }
 
 uint32_t float_bits(double value) {
@@ -101,29 +123,32 @@ std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& i
   return {{a.kernel == ArrangeAttrs::Kernel::Matrix ? DType::U32 : DType::F32, {a.all_rows(), 4}, Layout::Plain}};
 }
 
+void matrices_of(const ArrangeAttrs& a, const RefTensor& weights, const RefTensor& bias, RefTensor& output) {
+  const std::vector<uint16_t> rounded = rounded_weights(weights.data, a.taps());
+  const auto half = [&](const Source& s, int64_t further) -> uint32_t {
+    const int64_t input = s.input + further;
+    if (s.output >= std::min(a.outputs, a.end * 4) || input >= a.inputs) return 0;
+    const int64_t tap = (s.plane * a.rows + s.row) * a.columns + s.column;
+    return rounded[static_cast<size_t>((s.output * a.inputs + input) * a.taps() + tap)];
+  };
+  double* word = output.data.data();
+  for (int64_t row = 0; row < a.all_rows(); ++row) {
+    const Source s = matrix_source(a, row);
+    for (int64_t lane = 0; lane < 4; ++lane, ++word) {
+      const bool has_bias = s.bias && s.output + lane < a.outputs;
+      if (has_bias) *word = float_bits(bias.data[static_cast<size_t>(s.output + lane)]);
+      if (!s.bias) *word = half(s, 2 * lane) | half(s, 2 * lane + 1) << 16;
+    }
+  }
+}
+
 void reference(const Node& node, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
   const ArrangeAttrs a = arrange_attrs(node, inputs[0]->shape);
   const auto weight = [&](int64_t output, const Source& s, int64_t row) {
     const int64_t at = (((output * a.inputs + s.input) * a.planes + s.plane) * a.rows + row) * a.columns + s.column;
     return inputs[0]->data[static_cast<size_t>(at)];
   };
-  if (a.kernel == ArrangeAttrs::Kernel::Matrix) {
-    double* word = outputs[0].data.data();
-    const auto half = [&](Source s, int64_t further) -> uint32_t {
-      s.input += further;
-      if (s.output >= std::min(a.outputs, a.end * 4) || s.input >= a.inputs) return 0;
-      return float_to_half(static_cast<float>(weight(s.output, s, s.row)));
-    };
-    for (int64_t row = 0; row < a.all_rows(); ++row) {
-      const Source s = source_of(a, row);
-      for (int64_t lane = 0; lane < 4; ++lane, ++word) {
-        const bool bias = s.bias && s.output + lane < a.outputs;
-        if (bias) *word = float_bits(inputs[1]->data[static_cast<size_t>(s.output + lane)]);
-        if (!s.bias) *word = half(s, 2 * lane) | half(s, 2 * lane + 1) << 16;
-      }
-    }
-    return;
-  }
+  if (a.kernel == ArrangeAttrs::Kernel::Matrix) return matrices_of(a, *inputs[0], *inputs[1], outputs[0]);
   const bool transformed = a.kernel == ArrangeAttrs::Kernel::Winograd || a.kernel == ArrangeAttrs::Kernel::WinogradLast;
   double* out = outputs[0].data.data();
   for (int64_t row = 0; row < a.all_rows(); ++row) {

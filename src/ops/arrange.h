@@ -12,7 +12,8 @@ namespace gyrus {
 //                    `held` quads make up an output group
 //   "winograd_last"  of those the rows of the last point alone
 //   "matrix"         u32 [rows,4], words of two halves: matrices of 4 `held` output by `depth` input channels, a row
-//                    eight of these; [tap][input matrix][output matrix]. Then the biases, as the bits of singles
+//                    eight of these; [tap][input matrix][output matrix]. Then the biases, as the bits of singles.
+//                    Constants are rounded so that errors do not add up over taps, others each for itself
 struct ArrangeAttrs {
   enum class Kernel { Direct, Argmax, Winograd, WinogradLast, Matrix } kernel = Kernel::Direct;
   int64_t begin = 0, end = 0;                 // quads

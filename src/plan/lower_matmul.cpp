@@ -61,12 +61,13 @@ Tile tile_for(const Matmul& matmul, bool quads, const Limits& limits) {
   return found == std::end(kTiles) ? kTiles[std::size(kTiles) - 1] : *found;
 }
 
-// A workgroup of across × down subgroups with matrix units, `depth` steps of k in workgroup memory.
+// A workgroup of down × across subgroups with matrix units, `depth` steps of k in workgroup memory.
 struct MatrixTile {
-  int64_t side, depth, across;
+  int64_t side, depth, down, across;
   MatrixShape shape{};
-  int64_t sub() const { return side / across; }  // results of a subgroup along each side
-  int64_t subgroups() const { return across * across; }
+  int64_t sub_m() const { return side / down; }  // results of a subgroup
+  int64_t sub_n() const { return side / across; }
+  int64_t subgroups() const { return down * across; }
   // vec4 of eight halves from row to row, one more than needed: neighbouring rows meet other banks.
   static int64_t row(int64_t halves) { return halves / 8 + 1; }
   int64_t a_units(const Matmul& p) const { return p.transpose_a ? depth * row(side) : side * row(depth); }
@@ -75,7 +76,7 @@ struct MatrixTile {
   int64_t sum_units() const { return subgroups() * shape.m * sum_row(); }
   int64_t tiles(const Matmul& p) const { return element_count(p.batch) * ceil_div(p.m, side) * ceil_div(p.n, side); }
 };
-constexpr MatrixTile kMatrixTiles[] = {{128, 32, 2}, {64, 32, 2}, {32, 32, 2}, {16, 16, 1}};
+constexpr MatrixTile kMatrixTiles[] = {{128, 16, 2, 2}, {64, 32, 2, 2}, {32, 32, 2, 2}, {16, 16, 1, 1}};
 constexpr int64_t kEnoughMatrixTiles = 128, kMostLaneSums = 128;
 
 std::optional<MatrixTile> matrix_tile_for(const Matmul& p, const Target& target) {
@@ -85,11 +86,12 @@ std::optional<MatrixTile> matrix_tile_for(const Matmul& p, const Target& target)
     for (const MatrixShape& shape : target.matrices) {
       tile.shape = shape;
       const bool divides = shape.input == DType::F16 && shape.result == DType::F32 && shape.k % 8 == 0 &&
-                           shape.n % 8 == 0 && tile.sub() % shape.m == 0 && tile.sub() % shape.n == 0 &&
+                           shape.n % 8 == 0 && tile.sub_m() % shape.m == 0 && tile.sub_n() % shape.n == 0 &&
                            tile.depth % shape.k == 0 && lanes % (shape.n / 4) == 0;
       const int64_t workgroup = tile.subgroups() * lanes;
       const int64_t bytes = (tile.a_units(p) + tile.b_units(p) + tile.sum_units()) * int64_t{kVec4Bytes};
-      if (!divides || tile.side * tile.depth / 8 % workgroup != 0 || tile.sub() * tile.sub() > kMostLaneSums * lanes ||
+      if (!divides || tile.side * tile.depth / 8 % workgroup != 0 ||
+          tile.sub_m() * tile.sub_n() > kMostLaneSums * lanes ||
           workgroup_size(target.limits, static_cast<uint32_t>(workgroup)) != workgroup ||
           bytes > static_cast<int64_t>(target.limits.max_compute_workgroup_storage_size))
         continue;
@@ -299,9 +301,9 @@ class MatmulEmitter {
     k.param("m_tiles", ceil_div(matmul_.m, t.side)).param("n_tiles", ceil_div(matmul_.n, t.side));
     const int64_t a_row = matmul_.transpose_a ? t.side : t.depth, b_row = matmul_.transpose_b ? t.depth : t.side;
     k.constant("tile_m", t.side).constant("tile_n", t.side).constant("depth", t.depth).constant("across", t.across);
-    k.constant("sub_m", t.sub()).constant("sub_n", t.sub()).constant("lanes", lanes);
+    k.constant("sub_m", t.sub_m()).constant("sub_n", t.sub_n()).constant("lanes", lanes);
     k.constant("m", t.shape.m).constant("n", t.shape.n).constant("k", t.shape.k).constant("quads", t.shape.n / 4);
-    k.constant("matrices_m", t.sub() / t.shape.m).constant("matrices_n", t.sub() / t.shape.n);
+    k.constant("matrices_m", t.sub_m() / t.shape.m).constant("matrices_n", t.sub_n() / t.shape.n);
     k.constant("steps", t.depth / t.shape.k).constant("loads_a", t.side * t.depth / 8 / workgroup);
     k.constant("loads_b", t.side * t.depth / 8 / workgroup).constant("sum_row", t.sum_row());
     k.constant("a_row", MatrixTile::row(a_row)).constant("b_row", MatrixTile::row(b_row));
