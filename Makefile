@@ -143,7 +143,7 @@ build-forky:
 test-forky: FORKY_TARGETS = conformance_ops conformance_runtime conformance_program
 test-forky: build-forky
 	$(FORKY) build/forky/bin/gyrus devices | tee build/forky/devices.txt
-	grep -q 'shader-f16.*subgroups' build/forky/devices.txt
+	grep -q 'shader-f16.*subgroups.*subgroup-matrix' build/forky/devices.txt
 	$(FORKY) ctest --test-dir build/forky --output-on-failure -j $(JOBS) -R '^conformance_(ops|runtime|program)'
 
 # gyrus with that Dawn, the loader and the C library: for any x86-64 Linux.

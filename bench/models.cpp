@@ -1,7 +1,7 @@
 // Runs brain models on a volume and prints GPU time, planned memory and, where reference labels are given, how many
 // voxels differ.
 //   models VOLUME MODELS_DIR [--reference DIR] [--only NAME,…] [--precision f32,f16] [--limits adapter,default]
-//          [--repeat N] [--profile] [--json FILE] [--state-weights]
+//          [--matrix auto|on|off] [--repeat N] [--profile] [--json FILE] [--state-weights]
 //   models --adapter      prints the adapter that would be used as JSON
 // MODELS_DIR/NAME holds a model; DIR/labels_NAME_*.u8.gz its labels, x fastest. Times are of the network and its argmax
 // on the GPU, without transfers: the median, least and most of N runs each after the card was warmed up.
@@ -18,6 +18,7 @@
 #include "common.h"
 #include "core/error.h"
 #include "core/limits.h"
+#include "engine/compile.h"
 #include "engine/network.h"
 #include "graph/rewriter.h"
 #include "gyrus/device.h"
@@ -41,6 +42,7 @@ struct Arguments {
   int repeat = 5;
   bool profile = false;
   bool state_weights = false;
+  MatrixUse matrix = MatrixUse::Auto;
 };
 
 std::vector<std::string> split(const std::string& text) {
@@ -69,6 +71,8 @@ Arguments parse(int argc, char** argv) {
       a.limits = split(next());
     else if (word == "--repeat")
       a.repeat = std::stoi(next());
+    else if (word == "--matrix")
+      a.matrix = parse_matrix(next());
     else if (word == "--json")
       a.json = next();
     else if (word == "--profile")
@@ -226,8 +230,11 @@ Measurement measure(const Device& device, const Model& model, const Arguments& a
   Graph graph = network_graph(model, Shape(shape.begin() + 2, shape.end()), {DType::U8, true, NetworkOutput::Labels});
   if (a.state_weights) graph = with_state_weights(graph);
   const Graph optimized = optimize(graph, m.precision == "f16" ? Precision::F16 : Precision::F32);
-  const PlanOptions tuning = adapter.type == AdapterType::Software ? software_options() : PlanOptions{};
-  Plan plan = make_plan(optimized, limits, tuning);
+  PlanOptions tuning = adapter.type == AdapterType::Software ? software_options() : PlanOptions{};
+  tuning.matrix = a.matrix;
+  Target target = device.target();
+  target.limits = limits;
+  Plan plan = make_plan(optimized, target, tuning);
   m.flops = plan.flops();
   m.memory = plan.peak_bytes();
   Executor executor(device, std::move(plan));
@@ -257,7 +264,7 @@ Measurement measure(const Device& device, const Model& model, const Arguments& a
     std::printf("%s\n", profile_table(executor.run(inputs, run).profile).c_str());
   }
   if (a.state_weights) {
-    const double ms = arranging_ms(device, optimized, limits, tuning, a.repeat);
+    const double ms = arranging_ms(device, optimized, target, tuning, a.repeat);
     std::printf("  arranging weights: %.3f ms, %.2f %%\n", ms, 100 * ms / m.ms);
   }
   return m;

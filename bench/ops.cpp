@@ -155,6 +155,13 @@ void add_matmul(std::vector<Case>& cases, int64_t size) {
   cases.push_back({"matmul", cat(size, "^3"), [=] {
                      return plain({size, size}, [](Graph& g, ValueId x) { return g.add("matmul", {x, x}); });
                    }});
+  // By matrix units where there are some.
+  cases.push_back({"matmul f16", cat(size, "^3"), [=] {
+                     Graph graph;
+                     const ValueId x = graph.add_input("x", {DType::F16, {size, size}});
+                     graph.add_output("y", graph.add("matmul", {x, x}));
+                     return graph;
+                   }});
 }
 
 // The layers of a transformer's block over 512 tokens.
@@ -239,9 +246,9 @@ void add_fft(std::vector<Case>& cases, int64_t length, int64_t lines, const std:
                    true, true});
 }
 
-Tensor ramp(const Shape& shape) {
-  Tensor t(DType::F32, shape);
-  for (int64_t i = 0; i < t.size(); ++i) t.as<float>()[i] = static_cast<float>(i % 101) * 0.01f;
+Tensor ramp(const TensorType& type) {
+  Tensor t(type.dtype, type.shape);
+  for (int64_t i = 0; i < t.size(); ++i) set(t, i, static_cast<double>(i % 101) * 0.01);
   return t;
 }
 
@@ -294,14 +301,16 @@ int main(int argc, char** argv) try {
   for (const Case& c : cases) {
     if (!a.only.empty() && (c.op + " " + c.name).find(a.only) == std::string::npos) continue;
     const Graph graph = optimize(c.build(), Precision::F32);
-    const Shape shape = graph.type(graph.inputs()[0].value).shape;
-    Executor executor(device, make_plan(graph, limits, plan_options(device)));
-    const std::map<std::string, Tensor> inputs = {{"x", c.op == "sort" ? scrambled(shape) : ramp(shape)}};
+    const TensorType type = graph.type(graph.inputs()[0].value);
+    const std::map<std::string, Tensor> inputs = {{"x", c.op == "sort" ? scrambled(type.shape) : ramp(type)}};
+    Target target = device.target();
+    target.limits = limits;
+    Executor executor(device, make_plan(graph, target, plan_options(device)));
     Rates r = measure(warm_up, executor, inputs, {kSpread, kGather});
     if (c.whole) r.ms = whole_ms(warm_up, executor, inputs);
     if (c.ends)
-      r.bytes =
-          static_cast<double>(4 * (element_count(shape) + element_count(graph.type(graph.outputs()[0].value).shape)));
+      r.bytes = static_cast<double>(
+          4 * (element_count(type.shape) + element_count(graph.type(graph.outputs()[0].value).shape)));
     std::printf("%-16s %-24s %10.3f %10.1f %7.1f %10.1f %7.1f\n", c.op.c_str(), c.name.c_str(), r.ms, r.gflops(),
                 100 * r.gflops() / peak_flops, r.gbytes(), 100 * r.gbytes() / peak_bytes);
     std::fflush(stdout);

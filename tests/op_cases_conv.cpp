@@ -55,16 +55,19 @@ void add_conv_argmax(std::vector<OpCase>& cases, const ConvSpec& spec) {
 
 // The orders in which kernels read weights; two of each kind differ in one attribute alone.
 void add_arrange(std::vector<OpCase>& cases) {
-  const auto add = [&](const std::string& name, const Shape& w, int64_t begin, int64_t end, int64_t lanes,
-                       int64_t held) {
+  const auto add = [&](const std::string& name, const Shape& w, int64_t begin, int64_t end, int64_t lanes, int64_t held,
+                       int64_t depth = 0) {
     OpCase base;
     base.name = "arrange_" + name;
     base.op = "arrange";
+    if (depth) base.fill = Fill::Whole;  // halves hold whole numbers exactly, and words are compared bit for bit
+    if (depth) base.lo = -9, base.hi = 9;
     cases.push_back(make_case(base, [=](CaseBuilder& b) {
       const std::string kernel = name.substr(0, name.find('0'));
       const ValueId weight = b.input(w);
-      b.output(b.add("arrange", {weight, b.input({w[0]})},
-                     {{"kernel", kernel}, {"begin", begin}, {"end", end}, {"lanes", lanes}, {"held", held}}));
+      Attrs attrs = {{"kernel", kernel}, {"begin", begin}, {"end", end}, {"lanes", lanes}, {"held", held}};
+      if (depth) attrs.set("depth", depth);
+      b.output(b.add("arrange", {weight, b.input({w[0]})}, attrs));
     }));
   };
   add("direct", {10, 3, 3, 2, 3}, 0, 3, 4, 1);
@@ -73,6 +76,8 @@ void add_arrange(std::vector<OpCase>& cases) {
   add("argmax", {6, 5, 1, 1, 1}, 0, 2, 8, 1);
   add("winograd", {10, 6, 3, 3, 2}, 0, 3, 8, 2);
   add("winograd0_held", {10, 6, 3, 3, 2}, 0, 3, 8, 3);
+  add("matrix", {10, 18, 3, 2, 3}, 0, 3, 32, 4, 16);
+  add("matrix0_small", {10, 18, 3, 2, 3}, 0, 3, 24, 2, 8);
   add("winograd_last", {10, 6, 3, 3, 2}, 0, 3, 8, 2);
 }
 

@@ -14,8 +14,13 @@ std::vector<std::string> feature_names(const Features& features) {
   std::vector<std::string> names;
   if (features.shader_f16) names.emplace_back("shader-f16");
   if (features.subgroups) names.emplace_back("subgroups");
+  if (features.subgroup_matrix) names.emplace_back("subgroup-matrix");
   if (features.timestamp_query) names.emplace_back("timestamp-query");
   return names;
+}
+
+std::string shape_text(const MatrixShape& shape) {
+  return cat(shape.m, "x", shape.n, "x", shape.k, " ", to_string(shape.input), " to ", to_string(shape.result));
 }
 
 nlohmann::ordered_json to_json(const AdapterInfo& adapter) {
@@ -28,6 +33,7 @@ nlohmann::ordered_json to_json(const AdapterInfo& adapter) {
                                 {"driver", adapter.driver},
                                 {"vendor", adapter.vendor},
                                 {"features", feature_names(adapter.features)}};
+  for (const MatrixShape& shape : adapter.matrices) out["matrices"].push_back(shape_text(shape));
   if (adapter.memory_bytes) out["memory"] = *adapter.memory_bytes;
   out["limits"] = limits;
   return out;
@@ -40,7 +46,10 @@ void print(const AdapterInfo& adapter) {
   if (adapter.type == AdapterType::Cpu) return;
   std::string features;
   for (const std::string& name : feature_names(adapter.features)) features += (features.empty() ? "" : ", ") + name;
-  std::printf("   features  %s\n   limits\n", features.empty() ? "none" : features.c_str());
+  std::printf("   features  %s\n", features.empty() ? "none" : features.c_str());
+  for (size_t i = 0; i < adapter.matrices.size(); ++i)
+    std::printf("   %-8s  %s\n", i == 0 ? "matrices" : "", shape_text(adapter.matrices[i]).c_str());
+  std::printf("   limits\n");
   visit_limits(adapter.limits, [](const char* name, auto value) {
     std::printf("     %-36s %llu\n", name, static_cast<unsigned long long>(value));
   });

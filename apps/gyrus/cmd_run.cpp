@@ -51,7 +51,9 @@ void run(const RunArguments& arguments) {
   const Network network = load_network(arguments.network);
   ProgramOptions options;
   const Device device = open(arguments.device, options.limits);
-  if (arguments.device.precision == "f16") options.precision = Precision::F16;
+  PrecisionChoice precision = parse_precision(arguments.device.precision);
+  options.matrix = matrix_use(arguments.device, precision);
+  if (precision == PrecisionChoice::F16) options.precision = Precision::F16;
   options.check_finite = arguments.nan_check;
   Program program(device, network.graph, options);
   RunOptions run_options;

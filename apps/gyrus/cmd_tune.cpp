@@ -30,7 +30,8 @@ void run(const TuneArguments& arguments) {
   const AdapterInfo adapter = choose_adapter(options.device);
   if (!adapter.features.timestamp_query)
     fail(ErrorCode::Unsupported, adapter.name, "has no timestamps to measure with; the defaults stay");
-  const CompileTarget target = target_of(adapter, options.limits);
+  CompileTarget target = target_of(adapter, options.limits);
+  target.tuning.matrix = options.matrix;
   const Compiled compiled = compile(request.model, request.size, request.network, target, options.precision);
   const Device device = open_for(options.device, target.limits, compiled.plan.features);
   TuneOptions wanted;

@@ -169,6 +169,24 @@ void add_device_options(CLI::App& command, DeviceArguments& arguments) {
       ->check(CLI::IsMember({"f32", "f16", "auto"}))
       ->type_name("f32|f16|auto")
       ->capture_default_str();
+  command
+      .add_option("--matrix", arguments.matrix,
+                  "Matrix units, which multiply halves: where they pay with --precision f16, always (and then with "
+                  "f16), or never")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->type_name("auto|on|off")
+      ->capture_default_str();
+}
+
+MatrixUse matrix_use(const DeviceArguments& arguments, PrecisionChoice& precision) {
+  const MatrixUse use = parse_matrix(arguments.matrix);
+  if (use != MatrixUse::On) return use;
+  if (precision == PrecisionChoice::F32)
+    fail(ErrorCode::InvalidInput, "--matrix",
+         "matrix units multiply halves, which f32 never goes through; give "
+         "--precision f16, or leave --matrix on out");
+  precision = PrecisionChoice::F16;
+  return use;
 }
 
 LimitsChoice read_limits(const std::string& text) {
@@ -182,6 +200,7 @@ SessionOptions session_options(const DeviceArguments& arguments) {
   find_adapters();
   SessionOptions options;
   options.precision = parse_precision(arguments.precision);
+  options.matrix = matrix_use(arguments, options.precision);
   options.device = arguments.device;
   options.threads = arguments.threads;
   const LimitsChoice choice = read_limits(arguments.limits);
@@ -204,9 +223,12 @@ CompileTarget plan_target(const DeviceArguments& arguments) {
     if (adapter.type == AdapterType::Cpu)
       fail(ErrorCode::InvalidInput, "--device",
            "the CPU needs no plan: plans are for WebGPU; name another device, or --limits default");
-    return target_of(adapter);
+    CompileTarget target = target_of(adapter);
+    target.tuning.matrix = parse_matrix(arguments.matrix);
+    return target;
   }
   CompileTarget target = default_target();
+  target.tuning.matrix = parse_matrix(arguments.matrix);
   target.limits = *choice.limits;
   if (choice.memory_bytes) target.memory = MemoryBudget{*choice.memory_bytes};
   if (arguments.limits != "default") target.name = arguments.limits;

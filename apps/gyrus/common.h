@@ -35,12 +35,13 @@ bool verbose();
 // Gives --verbose and --offline to the program and every command.
 void add_shared_flags(CLI::App& app);
 
-// --device, --limits and --precision.
+// --device, --limits, --precision and --matrix.
 struct DeviceArguments {
   std::string device;
   int threads = 0;  // of the CPU; 0: as many as there are
   std::string limits = "adapter";
   std::string precision = "auto";
+  std::string matrix = "auto";
 };
 void add_device_options(CLI::App& command, DeviceArguments& arguments);
 
@@ -52,6 +53,9 @@ struct LimitsChoice {
 // "adapter", "default" or a JSON file with limits named as in WebGPU and, optionally, "memory" in bytes. What the file
 // leaves out is the specification's default.
 LimitsChoice read_limits(const std::string& text);
+
+// The use of matrix units that was asked for; `on` makes "auto" the precision f16, and refuses f32.
+MatrixUse matrix_use(const DeviceArguments& arguments, PrecisionChoice& precision);
 
 SessionOptions session_options(const DeviceArguments& arguments);
 

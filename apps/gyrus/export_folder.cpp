@@ -129,6 +129,8 @@ uint64_t ExportFolder::put_in_place(const Json& index) {
 
 CompileTarget browser_target(const DeviceArguments& arguments) {
   CompileTarget target = plan_target(arguments);
+  // What is exported runs elsewhere, where few have them.
+  if (target.tuning.matrix == MatrixUse::Auto) target.tuning.matrix = MatrixUse::Off;
   if (arguments.limits != "adapter") return target;
   const Limits defaults;
   Limits& limits = target.limits;

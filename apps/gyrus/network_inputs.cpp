@@ -246,11 +246,15 @@ std::map<std::string, Tensor> random_tensors(const Graph& graph, uint64_t seed) 
 Device open(const DeviceArguments& arguments, std::optional<Limits>& limits) {
   find_adapters();
   limits = read_limits(arguments.limits).limits;
-  if (!limits) return open_best(arguments.device, arguments.threads);
+  const AdapterInfo adapter = choose_adapter(arguments.device);
+  const bool halves = arguments.precision == "f16" || arguments.matrix == "on";
+  if (!limits && (!halves || arguments.matrix == "off" || !adapter.features.subgroup_matrix))
+    return open_best(arguments.device, arguments.threads);
   DeviceOptions options;
   options.selector = arguments.device;
   options.threads = arguments.threads;
-  options.limits = *limits;
+  options.limits = limits ? *limits : adapter.limits;
+  if (!limits) options.features = adapter.features;
   return open_device(options);
 }
 

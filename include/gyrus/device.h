@@ -80,7 +80,8 @@ class Device {
 
 // Throws Device when there is no such adapter or it refuses, OverLimits when it has less than asked for.
 Device open_device(const DeviceOptions& options = {});
-// With all limits and features that the adapter offers; `selector` as for DeviceOptions.
+// With all limits and features that the adapter offers but matrix units, which are an experiment and have to be asked
+// for (DeviceOptions::features); `selector` as for DeviceOptions.
 Device open_gpu(const std::string& selector = {});
 // The same of whatever is best, as choose_adapter says: without a GPU the CPU, with so many threads.
 Device open_best(const std::string& selector = {}, int threads = 0);

@@ -26,6 +26,7 @@ struct Features {
   bool shader_f16 = false;
   bool subgroups = false;
   bool timestamp_query = false;
+  bool subgroup_matrix = false;  // an experiment of browsers and Dawn: chromium-experimental-subgroup-matrix
 
   bool operator==(const Features&) const = default;
 };

@@ -34,6 +34,7 @@ struct ProgramOptions {
   bool check_finite = false;       // every float is tested; the first that is not finite is NonFinite, naming its node
   size_t keep_plans = 8;           // those used last stay on the device, with their buffers
   std::function<void(const Planned&)> planned{};  // called for every plan that is made
+  MatrixUse matrix = MatrixUse::Auto;             // of devices that were opened with matrix units
 };
 
 struct ProgramImpl;

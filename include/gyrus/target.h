@@ -21,11 +21,18 @@ struct Target {
   Features features;
   uint32_t subgroup_min_size = 0;  // 0 where it is not known
   uint32_t subgroup_max_size = 0;
-  std::vector<MatrixShape> matrices;  // no kernel uses them yet, and adapters are not asked for them
+  std::vector<MatrixShape> matrices;  // of matrix units, where features have them
 
   Target() = default;
   Target(const Limits& l) : limits(l) {}  // NOLINT(google-explicit-constructor): without features, as many devices are
   bool operator==(const Target&) const = default;
+};
+
+// Whether plans use the matrix units of a target.
+enum class MatrixUse : uint8_t {
+  Auto,  // where maps are stored in halves
+  On,    // the same, and it is an error where nothing can use them
+  Off,
 };
 
 // How feature maps are stored on the device, and in what they are computed.

@@ -23,6 +23,9 @@ Compiled compile_as(const Model& model, const Shape& spatial, const NetworkOptio
   out.before = graphs ? std::move(graphs->window) : network_graph(model, spatial, network);
   out.after = optimize(out.before, choice.halves ? Precision::F16 : Precision::F32, observer);
   CompileTarget cut = target;
+  if (target.tuning.matrix == MatrixUse::On && !choice.halves)
+    fail(ErrorCode::InvalidInput, "matrix",
+         "matrix units multiply halves, which maps in f32 never go through; plan with f16");
   cut.limits = limits_for(choice, target.limits);
   if (target.kept)
     if (const auto kept = target.kept(cut, out.after)) cut.tuning.conv = *kept;
@@ -57,6 +60,13 @@ PrecisionChoice parse_precision(const std::string& text) {
   if (text == "f16") return PrecisionChoice::F16;
   if (text == "auto") return PrecisionChoice::Auto;
   fail(ErrorCode::InvalidInput, "precision", "\"", text, "\" is none of f32, f16, auto");
+}
+
+MatrixUse parse_matrix(const std::string& text) {
+  if (text == "auto") return MatrixUse::Auto;
+  if (text == "on") return MatrixUse::On;
+  if (text == "off") return MatrixUse::Off;
+  fail(ErrorCode::InvalidInput, "matrix", "\"", text, "\" is none of auto, on, off");
 }
 
 Compiled compile(const Model& model, const Shape& spatial, const NetworkOptions& network, const CompileTarget& target,

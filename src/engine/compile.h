@@ -32,6 +32,9 @@ CompileTarget default_target();
 // "f32", "f16" or "auto"; throws InvalidInput on anything else.
 PrecisionChoice parse_precision(const std::string& text);
 
+// "auto", "on" or "off"; throws InvalidInput on anything else.
+MatrixUse parse_matrix(const std::string& text);
+
 // What runs where a network sees a part of the volume at a time (windows.h): the plan for each of these, then `finish`.
 struct Windowed {
   Plan finish;

@@ -56,6 +56,7 @@ struct ProgramImpl {
     auto start = std::chrono::steady_clock::now();
     PlanOptions plan_options = device.adapter().type == AdapterType::Software ? software_options() : PlanOptions{};
     plan_options.check_finite = options.check_finite;
+    plan_options.matrix = options.matrix;
     Target target = device.target();
     if (options.limits) target.limits = *options.limits;
     ProgramPlan ports = plan_program(make(shapes), target, options.precision, plan_options);

@@ -55,7 +55,8 @@ Device device_for(const std::string& selector, const Compiled& compiled, int thr
 CompileTarget target_of(const AdapterInfo& adapter, const std::optional<Limits>& limits) {
   CompileTarget target{static_cast<const Target&>(adapter), adapter.name, {}, std::nullopt};
   if (adapter.memory_bytes) target.memory = MemoryBudget{*adapter.memory_bytes};
-  target.device = cat(adapter.name, ", ", adapter.driver, ", ", adapter.backend);
+  target.device = cat(adapter.name, ", ", adapter.driver, ", ", adapter.backend,
+                      adapter.features.subgroup_matrix ? ", matrix units" : "");
   target.kept = [](const CompileTarget& t, const Graph& graph) {
     return kept_tuning(tuning_key(t.device, graph, t.limits), t.tuning.conv);
   };
@@ -67,6 +68,7 @@ CompileTarget target_of(const AdapterInfo& adapter, const std::optional<Limits>&
 
 CompileTarget target_of(const SessionOptions& options) {
   CompileTarget target = target_of(choose_adapter(options.device), options.limits);
+  target.tuning.matrix = options.matrix;
   if (options.memory_bytes) target.memory = MemoryBudget{*options.memory_bytes};
   return target;
 }

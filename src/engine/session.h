@@ -16,6 +16,7 @@ CompileTarget target_of(const AdapterInfo& adapter, const std::optional<Limits>&
 
 struct SessionOptions {
   PrecisionChoice precision = PrecisionChoice::Auto;
+  MatrixUse matrix = MatrixUse::Auto;
   std::string device;                    // as for choose_adapter
   std::optional<Limits> limits;          // as for target_of
   int threads = 0;                       // of the CPU; 0: as many as the process may use

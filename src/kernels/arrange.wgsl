@@ -30,6 +30,25 @@ fn biases_at(output: u32) -> vec4<f32> {
   if (row >= P.all_rows) {
     return;
   }
+{{#matrix}}
+  if (row >= P.weight_rows) {
+    rows[P.rows_shift + row] = bitcast<vec4<u32>>(biases_at((P.begin + row - P.weight_rows) * 4u));
+    return;
+  }
+  let eights = P.depth / 8u;
+  let outputs = P.held * 4u;
+  let at = row / eights / outputs;
+  let output = P.begin * 4u + at % P.groups_of_quads * outputs + row / eights % outputs;
+  let c = at / P.groups_of_quads % (P.lanes / P.depth) * P.depth + row % eights * 8u;
+  let tap = at / P.groups_of_quads / (P.lanes / P.depth);
+  var eight = array<f32, 8>();
+  for (var i = 0u; i < 8u; i++) {
+    eight[i] = weights_at(output, c + i, tap / P.taps_w / P.taps_h, tap / P.taps_w % P.taps_h, tap % P.taps_w).x;
+  }
+  rows[P.rows_shift + row] =
+      vec4<u32>(pack2x16float(vec2<f32>(eight[0], eight[1])), pack2x16float(vec2<f32>(eight[2], eight[3])),
+                pack2x16float(vec2<f32>(eight[4], eight[5])), pack2x16float(vec2<f32>(eight[6], eight[7])));
+{{/matrix}}{{^matrix}}
   if (row >= P.weight_rows) {
     rows[P.rows_shift + row] = biases_at((P.begin + row - P.weight_rows) * 4u);
     return;
@@ -67,5 +86,5 @@ fn biases_at(output: u32) -> vec4<f32> {
     y = w0 / 24.0 - w1 / 12.0 + w2 / 6.0;
   }
   rows[P.rows_shift + row] = y;
-{{/winograd}}
+{{/winograd}}{{/matrix}}
 }

@@ -11,11 +11,15 @@ namespace gyrus {
 //   "winograd"       F(4,3) along H: rows [kd][kw][input quad][output group][point][4][held], then the biases;
 //                    `held` quads make up an output group
 //   "winograd_last"  of those the rows of the last point alone
+//   "matrix"         u32 [rows,4], words of two halves: matrices of 4 `held` output by `depth` input channels, a row
+//                    eight of these; [tap][input matrix][output matrix]. Then the biases, as the bits of singles.
+//                    Constants are rounded so that errors do not add up over taps, others each for itself
 struct ArrangeAttrs {
-  enum class Kernel { Direct, Argmax, Winograd, WinogradLast } kernel = Kernel::Direct;
+  enum class Kernel { Direct, Argmax, Winograd, WinogradLast, Matrix } kernel = Kernel::Direct;
   int64_t begin = 0, end = 0;                 // quads
   int64_t lanes = 0;                          // of the input, padded
   int64_t held = 1;                           // quads
+  int64_t depth = 4;                          // of matrices, input channels
   int64_t inputs = 0, outputs = 0;            // channels
   int64_t planes = 1, rows = 1, columns = 1;  // taps along the slowest, the middle and the fastest axis
 

@@ -197,6 +197,9 @@ void PlanBuilder::dispatch(const DispatchSpec& spec) {
 void PlanBuilder::emit(const DispatchSpec& spec, std::array<uint32_t, 3> groups, uint64_t first_group, double share) {
   PlanKernel kernel{spec.name, spec.wgsl, "main", {spec.workgroup, 1, 1}, {BindingKind::Uniform}, 0};
   kernel.workgroup_bytes = static_cast<uint32_t>(spec.workgroup_bytes);
+  plan_.features.shader_f16 |= spec.features.shader_f16;
+  plan_.features.subgroups |= spec.features.subgroups;
+  plan_.features.subgroup_matrix |= spec.features.subgroup_matrix;
   Dispatch step;
   step.label = spec.label;
   std::vector<uint32_t> words = spec.params;

@@ -29,6 +29,7 @@ struct DispatchSpec {
   std::string label;
   double flops = 0;
   double bytes = 0;
+  Features features{};  // that the kernel uses
 };
 
 // Collects buffers, kernels and steps, then assigns memory by lifetimes.

@@ -105,6 +105,12 @@ Kernel& Kernel::shared(const std::string& name, const std::string& type, uint64_
   return *this;
 }
 
+Kernel& Kernel::matrices() {
+  spec_.features.shader_f16 = spec_.features.subgroups = spec_.features.subgroup_matrix = true;
+  text("enable_matrices", "enable f16;\nenable subgroups;\nenable chromium_experimental_subgroup_matrix;\n");
+  return flag("matrices", true);
+}
+
 Kernel& Kernel::reports(ReportKind kind) {
   reports_ = true;
   bind(BindingKind::ReadWriteStorage, "report_words", lowering_.builder().report_words(), "array<atomic<u32>, 4>");

@@ -64,6 +64,10 @@ class Kernel {
   // The same of a struct that the text declares.
   Kernel& shared(const std::string& name, const std::string& type, uint64_t element_bytes, uint64_t count);
 
+  // The kernel multiplies matrices of halves: {{enable_matrices}} before everything else in its text. {{main}} gives
+  // `subgroup`, the number of the lane's subgroup, and `place`, that of the lane in it.
+  Kernel& matrices();
+
   // Lets the kernel call report(detail), which stops the run with an error of that kind naming the node.
   Kernel& reports(ReportKind kind);
   // With PlanOptions::check_finite: floats that are to be stored are tested first, and reported. Call it before

@@ -78,13 +78,19 @@ void lower_arrange(Lowering& lowering, const Node& node) {
   Kernel k(lowering, "arrange", label_of(node));
   k.name("arrange").workgroup(64);
   k.read("weight", *lowering.storage(node.inputs[0])).read("bias", *lowering.storage(node.inputs[1]));
-  k.write("rows", quad_view(*out));
+  const bool matrix = a.kernel == ArrangeAttrs::Kernel::Matrix;
+  if (matrix) {
+    const Window w = whole_window(quad_view(*out), lowering.limits(), label_of(node));
+    k.write("rows", w.range, {Scalar::U32, 4}).param("rows_shift", w.skip).param("depth", a.depth);
+  } else {
+    k.write("rows", quad_view(*out));
+  }
   k.param("all_rows", a.all_rows()).param("weight_rows", a.weight_rows()).param("lanes", a.lanes);
   k.param("begin", a.begin).param("quads", a.quads()).param("held", a.held).param("groups_of_quads", a.groups());
   k.param("inputs", a.inputs).param("outputs", std::min(a.outputs, a.end * 4));
   k.param("planes", a.planes).param("taps_h", a.rows).param("taps_w", a.columns);
   k.param("points", a.kernel == ArrangeAttrs::Kernel::WinogradLast ? int64_t{1} : kWinogradPoints);
-  k.flag("argmax", a.kernel == ArrangeAttrs::Kernel::Argmax).flag("winograd", transformed);
+  k.flag("matrix", matrix).flag("argmax", a.kernel == ArrangeAttrs::Kernel::Argmax).flag("winograd", transformed);
   k.flag("direct", a.kernel == ArrangeAttrs::Kernel::Direct);
   k.dispatch((static_cast<uint64_t>(a.all_rows()) + k.workgroup() - 1) / k.workgroup(),
              {0, static_cast<double>(a.all_rows()) * kVec4Bytes});

@@ -358,8 +358,8 @@ void lower_block_rows(Lowering& lowering, const Node& node) {
       while (count > 1 && !fits_window(*out, first * columns, count * columns, lowering.limits()))
         count = (count + 1) / 2;
       if (!fits_window(*out, first * columns, count * columns, lowering.limits()))
-        fail(ErrorCode::OverLimits, label_of(node), "a row of ", columns, " elements lies in two buffers of at most ",
-             lowering.limits().max_buffer_size, " bytes");
+        fail(ErrorCode::OverLimits, label_of(node), "a row of ", columns, " elements does not lie in one binding of ",
+             lowering.limits().max_storage_buffer_binding_size, " bytes");
       Kernel k(lowering, "block_rows", label_of(node));
       k.name(cat("block_rows ", to_string(matrix.type))).workgroup(64);
       k.read("indices", *indices, window(*indices, first * stride, count * stride, lowering.limits()));

@@ -83,7 +83,7 @@ PackedConv packed_conv(Lowering& lowering, const Node& node, const Shape& out_sh
 }
 
 const ConvKernel& conv_kernel(const ConvSite& site) {
-  for (const ConvKernel* kernel : {&kWinogradConv, &kTiledConv, &kDirectConv})
+  for (const ConvKernel* kernel : {&kMatrixConv, &kWinogradConv, &kTiledConv, &kDirectConv})
     if (kernel->suits(site)) return *kernel;
   fail(ErrorCode::Unsupported, "conv", "no kernel suits");
 }

@@ -66,7 +66,7 @@ struct ConvKernel {
   void (*emit)(Lowering& lowering, const PackedConv& conv, StatsTarget* stats);
   bool all_images = false;  // at once
 };
-extern const ConvKernel kWinogradConv, kTiledConv, kDirectConv;
+extern const ConvKernel kMatrixConv, kWinogradConv, kTiledConv, kDirectConv;
 // The first, in order of preference, that suits.
 const ConvKernel& conv_kernel(const ConvSite& site);
 ConvSite conv_site(const Target& target, const PlanOptions& options, const PackedConv& conv);

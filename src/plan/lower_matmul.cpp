@@ -6,7 +6,7 @@
 #include "ops/common.h"
 #include "ops/fused.h"
 #include "ops/matmul.h"
-#include "plan/lowering.h"
+#include "plan/norm_parts.h"
 
 namespace gyrus {
 namespace {
@@ -61,6 +61,47 @@ Tile tile_for(const Matmul& matmul, bool quads, const Limits& limits) {
   return found == std::end(kTiles) ? kTiles[std::size(kTiles) - 1] : *found;
 }
 
+// A workgroup of down × across subgroups with matrix units, `depth` steps of k in workgroup memory.
+struct MatrixTile {
+  int64_t side, depth, down, across;
+  MatrixShape shape{};
+  int64_t sub_m() const { return side / down; }  // results of a subgroup
+  int64_t sub_n() const { return side / across; }
+  int64_t subgroups() const { return down * across; }
+  // vec4 of eight halves from row to row, one more than needed: neighbouring rows meet other banks.
+  static int64_t row(int64_t halves) { return halves / 8 + 1; }
+  int64_t a_units(const Matmul& p) const { return p.transpose_a ? depth * row(side) : side * row(depth); }
+  int64_t b_units(const Matmul& p) const { return p.transpose_b ? side * row(depth) : depth * row(side); }
+  int64_t sum_row() const { return shape.n / 4 + 1; }  // vec4
+  int64_t sum_units() const { return subgroups() * shape.m * sum_row(); }
+  int64_t tiles(const Matmul& p) const { return element_count(p.batch) * ceil_div(p.m, side) * ceil_div(p.n, side); }
+};
+constexpr MatrixTile kMatrixTiles[] = {{128, 16, 2, 2}, {64, 32, 2, 2}, {32, 32, 2, 2}, {16, 16, 1, 1}};
+constexpr int64_t kEnoughMatrixTiles = 128, kMostLaneSums = 128;
+
+std::optional<MatrixTile> matrix_tile_for(const Matmul& p, const Target& target) {
+  const int64_t lanes = target.subgroup_max_size;
+  std::optional<MatrixTile> found;
+  for (MatrixTile tile : kMatrixTiles)
+    for (const MatrixShape& shape : target.matrices) {
+      tile.shape = shape;
+      const bool divides = shape.input == DType::F16 && shape.result == DType::F32 && shape.k % 8 == 0 &&
+                           shape.n % 8 == 0 && tile.sub_m() % shape.m == 0 && tile.sub_n() % shape.n == 0 &&
+                           tile.depth % shape.k == 0 && lanes % (shape.n / 4) == 0;
+      const int64_t workgroup = tile.subgroups() * lanes;
+      const int64_t bytes = (tile.a_units(p) + tile.b_units(p) + tile.sum_units()) * int64_t{kVec4Bytes};
+      if (!divides || tile.side * tile.depth / 8 % workgroup != 0 ||
+          tile.sub_m() * tile.sub_n() > kMostLaneSums * lanes ||
+          workgroup_size(target.limits, static_cast<uint32_t>(workgroup)) != workgroup ||
+          bytes > static_cast<int64_t>(target.limits.max_compute_workgroup_storage_size))
+        continue;
+      found = tile;
+      if (tile.tiles(p) >= kEnoughMatrixTiles) return found;
+      break;
+    }
+  return found;
+}
+
 // Statements that give the first element of an operand's matrix for batch z.
 std::string matrix_text(char operand, size_t rank) {
   std::string text = "  var rest = z;\n  var at = 0u;\n";
@@ -91,20 +132,24 @@ class MatmulEmitter {
     }
     quads_ = reads_quads();
     tile_ = tile_for(matmul_, quads_, lowering.limits());
+    if (wants_matrices() && reads_eights()) matrix_tile_ = matrix_tile_for(matmul_, lowering.target());
   }
 
   void run() {
     const TensorType& type = lowering_.graph().type(node_.outputs[0]);
     // A body over the raw sum alone runs inside, and so does one with operands of its shape where quads are read;
     // others, and those whose result is in halves, behind it.
-    const bool floats = node_.outputs.size() == 1 && type.dtype == DType::F32;
+    const bool halves = matrix_tile_ && type.dtype == DType::F16 && body_operands(node_) == 1;
+    const bool floats = node_.outputs.size() == 1 && (type.dtype == DType::F32 || halves);
     const TensorType raw{DType::F32, type.shape, Layout::Plain};
-    inside_ = floats && (body_operands(node_) == 1 || (quads_ && reads_further()));
+    inside_ = floats && (body_operands(node_) == 1 || ((quads_ || matrix_tile_) && reads_further()));
     if (inside_)
       out_ = lowering_.make_storage(node_.outputs[0], node_);
     else
       out_ = lowering_.make_scratch(raw, label_of(node_) + ".sums");
-    if (quads_ && in_one(*out_, 4))
+    if (matrix_tile_)
+      emit_matrices();
+    else if (quads_ && in_one(*out_, 4))
       emit_quads();
     else
       emit_windows();
@@ -125,6 +170,35 @@ class MatmulEmitter {
                   b_row = matmul_.transpose_b ? matmul_.k : matmul_.n;
     const bool bias = !has_operand(node_, 2) || in_one(*lowering_.storage(node_.inputs[2]), 4);
     return a_row % 4 == 0 && b_row % 4 == 0 && matmul_.n % 4 == 0 && in_one(*a_, 4) && in_one(*b_, 4) && bias;
+  }
+
+  // Whether matrix units are to multiply the operands, which are halves.
+  bool wants_matrices() const {
+    const Target& target = lowering_.target();
+    const MatrixUse use = lowering_.options().matrix;
+    if (use == MatrixUse::Off || !target.features.subgroup_matrix) return false;
+    if (target.subgroup_min_size == 0 || target.subgroup_min_size != target.subgroup_max_size) return false;
+    const bool pays = lowering_.options().conv.stage_weights && matmul_.m > kFewRows;
+    return (use == MatrixUse::On || pays) && a_->dtype == DType::F16 && b_->dtype == DType::F16;
+  }
+
+  // Rows of whole eights, and everything in one binding each.
+  bool reads_eights() const {
+    const int64_t a_row = matmul_.transpose_a ? matmul_.m : matmul_.k,
+                  b_row = matmul_.transpose_b ? matmul_.k : matmul_.n;
+    const auto whole = [&](const Storage& s) {
+      const uint64_t bytes = s.unit_bytes() * 4;
+      return s.units % 4 == 0 && s.chunks.size() == 1 && s.chunks[0].byte_offset % bytes == 0 &&
+             fits_window(s, 0, s.units, lowering_.limits());
+    };
+    const TensorType& type = lowering_.graph().type(node_.outputs[0]);
+    const Storage out = storage_shape({DType::F32, type.shape, Layout::Plain});
+    const uint64_t most =
+        std::min(lowering_.limits().max_storage_buffer_binding_size, lowering_.limits().max_buffer_size);
+    const uint32_t bindings = 3 + (has_operand(node_, 2) ? 1 : 0) + (lowering_.options().check_finite ? 1 : 0);
+    const bool bias = !has_operand(node_, 2) || in_one(*lowering_.storage(node_.inputs[2]), 4);
+    return a_row % 8 == 0 && b_row % 8 == 0 && matmul_.n % 4 == 0 && whole(*a_) && whole(*b_) && bias &&
+           out.bytes() <= most && bindings <= lowering_.limits().max_storage_buffers_per_shader_stage;
   }
 
   // Whether the body's further operands can be read beside the others.
@@ -211,6 +285,38 @@ class MatmulEmitter {
     if (parts > 1) emit_finish(sums, out, parts);
   }
 
+  void emit_matrices() {
+    const MatrixTile& t = *matrix_tile_;
+    const int64_t lanes = lowering_.target().subgroup_max_size, workgroup = t.subgroups() * lanes;
+    const Storage out = quad_view(*out_);
+    const bool bias = has_operand(node_, 2);
+    Kernel k(lowering_, "matmul_matrix", label_of(node_));
+    k.name(cat("matmul_matrix ", t.side)).workgroup(static_cast<uint32_t>(workgroup)).matrices();
+    k.read("a", quad_view(*a_)).read("b", quad_view(*b_));
+    if (bias) k.read("bias", quad_view(*lowering_.storage(node_.inputs[2])));
+    k.write("output", out).checks_stored();
+    k.flag("bias", bias);
+    k.flag("transpose_a", matmul_.transpose_a).flag("transpose_b", matmul_.transpose_b);
+    k.param("m", matmul_.m).param("n", matmul_.n).param("k", matmul_.k);
+    k.param("m_tiles", ceil_div(matmul_.m, t.side)).param("n_tiles", ceil_div(matmul_.n, t.side));
+    const int64_t a_row = matmul_.transpose_a ? t.side : t.depth, b_row = matmul_.transpose_b ? t.depth : t.side;
+    k.constant("tile_m", t.side).constant("tile_n", t.side).constant("depth", t.depth).constant("across", t.across);
+    k.constant("sub_m", t.sub_m()).constant("sub_n", t.sub_n()).constant("lanes", lanes);
+    k.constant("m", t.shape.m).constant("n", t.shape.n).constant("k", t.shape.k).constant("quads", t.shape.n / 4);
+    k.constant("matrices_m", t.sub_m() / t.shape.m).constant("matrices_n", t.sub_n() / t.shape.n);
+    k.constant("steps", t.depth / t.shape.k).constant("loads_a", t.side * t.depth / 8 / workgroup);
+    k.constant("loads_b", t.side * t.depth / 8 / workgroup).constant("sum_row", t.sum_row());
+    k.constant("a_row", MatrixTile::row(a_row)).constant("b_row", MatrixTile::row(b_row));
+    k.constant("a_eights", a_row / 8).constant("b_eights", b_row / 8);
+    k.shared("a_tile", {Scalar::U32, 4}, static_cast<uint64_t>(t.a_units(matmul_)));
+    k.shared("b_tile", {Scalar::U32, 4}, static_cast<uint64_t>(t.b_units(matmul_)));
+    k.shared("sums", wgsl::vec4f, static_cast<uint64_t>(t.sum_units()));
+    add_batch(k);
+    add_body(k, wgsl::vec4f, out);
+    k.dispatch(static_cast<uint64_t>(t.tiles(matmul_)),
+               {flops(), static_cast<double>(a_->bytes() + b_->bytes() + out_->bytes())});
+  }
+
   void emit_finish(const Storage& sums, const Storage& out, int64_t parts) {
     const bool bias = has_operand(node_, 2);
     Kernel k(lowering_, "matmul_finish", label_of(node_));
@@ -295,6 +401,7 @@ class MatmulEmitter {
   Matmul matmul_;
   bool quads_ = false;  // operands are read in them
   Tile tile_{};
+  std::optional<MatrixTile> matrix_tile_{};
   StoragePtr out_;
   bool inside_ = false;  // the body runs in the kernels of the product
 };

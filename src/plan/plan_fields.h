@@ -4,7 +4,9 @@
 //   format      "gyrus-plan-2"
 //   precision   "f32" | "f16"
 //   needs       { maxBufferSize, … }: the limits, named as in the WebGPU specification
-//   features    { shader-f16, subgroups, timestamp-query }: booleans
+//   features    { shader-f16, subgroups, timestamp-query }: booleans; besides these
+//   chromium-experimental-subgroup-matrix,
+//               only where it is true: plans that do not use matrix units are read by executors that do not know it
 //   weights     bytes in the binary file
 //   buffers     [ { label, size, kind: "storage" | "weights" | "params" | "state" | "arguments", dataOffset } ]
 //   kernels     [ { name, entry, workgroupSize: [x,y,z], workgroupBytes, bindings: ["read" | "write" | "uniform"],
@@ -33,6 +35,9 @@
 namespace gyrus::plan_json {
 
 using Json = nlohmann::ordered_json;
+
+// The key among the features that is absent where it is false.
+inline constexpr const char* kSubgroupMatrixKey = "chromium-experimental-subgroup-matrix";
 
 inline constexpr const char* kFormat = "gyrus-plan-2";
 

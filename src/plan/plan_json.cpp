@@ -85,7 +85,9 @@ std::string to_json(const Plan& plan) {
     std::string text = cat("{\n\"format\": \"", kFormat, "\"");
     write(text, "precision", plan.precision);
     write(text, "needs", plan.needs);
-    write(text, "features", plan.features);
+    Json features = written(plan.features);
+    if (plan.features.subgroup_matrix) features[kSubgroupMatrixKey] = true;
+    text += cat(",\n\"features\": ", features.dump());
     write(text, "weights", uint64_t{plan.weights.size()});
     Fields<Plan>::visit(plan, [&](const char* key, const auto& value) { write(text, key, value); });
     return text + "\n}\n";

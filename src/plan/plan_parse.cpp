@@ -191,7 +191,12 @@ Plan parse_plan(const std::string& text, std::vector<std::byte> weights) {
   read(object.at("precision"), object.path("precision"), plan.precision);
   if (plan.precision != "f32" && plan.precision != "f16") invalid("has the unknown precision '", plan.precision, "'");
   read(object.at("needs"), object.path("needs"), plan.needs);
-  read(object.at("features"), object.path("features"), plan.features);
+  Json features = object.at("features");
+  if (features.is_object() && features.contains(kSubgroupMatrixKey)) {
+    read(features[kSubgroupMatrixKey], object.path("features"), plan.features.subgroup_matrix);
+    features.erase(kSubgroupMatrixKey);
+  }
+  read(features, object.path("features"), plan.features);
   read_fields(object, plan);
   object.finish();
   plan.weights = std::move(weights);

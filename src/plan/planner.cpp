@@ -68,6 +68,10 @@ PlanOptions software_options() {
 }
 
 Graph planned_graph(const Graph& graph, const Target& target, const PlanOptions& options) {
+  const bool halves = std::any_of(target.matrices.begin(), target.matrices.end(),
+                                  [](const MatrixShape& s) { return s.input == DType::F16; });
+  if (options.matrix == MatrixUse::On && !(target.features.subgroup_matrix && halves))
+    fail(ErrorCode::Unsupported, "matrix", "the target has no matrix units; plan without them, or for another device");
   return arrange_weights(fit(graph, target, options), target, options);
 }
 

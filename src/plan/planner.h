@@ -22,6 +22,7 @@ struct ConvTuning {
 
 struct PlanOptions {
   ConvTuning conv;
+  MatrixUse matrix = MatrixUse::Auto;
   bool check_finite = false;  // every float is tested before it is stored; the first that is not finite stops the run
   // A dispatch with more work than so many flops becomes several: a browser draws nothing while one runs. 0: as it
   // comes.

@@ -90,8 +90,10 @@ bool describe(WGPUAdapter adapter, AdapterInfo& info) {
   return computes;
 }
 
-Handle<WGPUAdapter> request_adapter(WGPUInstance instance, WGPUPowerPreference power, bool fallback) {
+Handle<WGPUAdapter> request_adapter(WGPUInstance instance, WGPUPowerPreference power, bool fallback, bool matrices) {
   WGPURequestAdapterOptions options{};
+  WGPUDawnTogglesDescriptor toggles{};
+  if (matrices) allow_matrices(options, toggles);
   options.featureLevel = WGPUFeatureLevel_Core;
   options.powerPreference = power;
   options.forceFallbackAdapter = fallback;
@@ -105,6 +107,16 @@ Handle<WGPUAdapter> request_adapter(WGPUInstance instance, WGPUPowerPreference p
   };
   wait(instance, wgpuInstanceRequestAdapter(instance, &options, callback));
   return result;
+}
+
+// What matrix units there are, which only an adapter tells that was asked for with them. Halves come with them.
+void describe_matrices(Adapter& adapter) {
+  const Handle<WGPUAdapter> with = adapter.for_a_device(true);
+  if (!with || !wgpuAdapterHasFeature(with.get(), WGPUFeatureName_ShaderF16)) return;
+  AdapterInfo& info = adapter.info;
+  info.matrices = matrix_shapes(with.get());
+  info.features.subgroup_matrix = !info.matrices.empty() && info.features.subgroups;
+  if (!info.features.subgroup_matrix) info.matrices.clear();
 }
 
 bool same(const AdapterInfo& a, const AdapterInfo& b) {
@@ -123,8 +135,9 @@ void discover(AdapterRegistry& registry) {
     adapter.instance = instance.get();
     adapter.power = power;
     adapter.fallback = fallback;
-    adapter.handle = adapter.for_a_device();
+    adapter.handle = adapter.for_a_device(false);
     if (!adapter.handle || !describe(adapter.handle.get(), adapter.info)) continue;
+    describe_matrices(adapter);
     const auto& known = registry.adapters;
     if (std::any_of(known.begin(), known.end(), [&](const Adapter& k) { return same(k.info, adapter.info); })) continue;
     registry.adapters.push_back(std::move(adapter));
@@ -319,7 +332,9 @@ const char* to_string(AdapterType type) {
   return "other";
 }
 
-Handle<WGPUAdapter> Adapter::for_a_device() const { return request_adapter(instance, power, fallback); }
+Handle<WGPUAdapter> Adapter::for_a_device(bool matrices) const {
+  return request_adapter(instance, power, fallback, matrices);
+}
 
 AdapterRegistry::~AdapterRegistry() { adapters.clear(); }
 

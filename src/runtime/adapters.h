@@ -16,8 +16,9 @@ struct Adapter {
   WGPUPowerPreference power = WGPUPowerPreference_Undefined;
   bool fallback = false;
 
-  // The same adapter anew: a device takes its adapter with it, so the kept one serves for questions only.
-  Handle<WGPUAdapter> for_a_device() const;
+  // The same adapter anew, with matrix units where they are wanted: a device takes its adapter with it, so the kept
+  // one serves for questions only.
+  Handle<WGPUAdapter> for_a_device(bool matrices) const;
 };
 
 // The instances of the process and the adapters they gave. One instance, or one more for each set of drivers that

@@ -88,7 +88,10 @@ std::vector<WGPUFeatureName> required_features(const Adapter& adapter, const Fea
       fail(ErrorCode::OverLimits, adapter.info.name, "has no ", name, ", which the plan uses; plan for this device");
     features.push_back(feature);
   };
-  want(wanted.shader_f16, adapter.info.features.shader_f16, WGPUFeatureName_ShaderF16, "shader-f16");
+  const bool matrices = adapter.info.features.subgroup_matrix;
+  want(wanted.shader_f16, adapter.info.features.shader_f16 || (matrices && wanted.subgroup_matrix),
+       WGPUFeatureName_ShaderF16, "shader-f16");
+  want(wanted.subgroup_matrix, matrices, kSubgroupMatrixFeature, "subgroup-matrix");
   want(wanted.subgroups, adapter.info.features.subgroups, WGPUFeatureName_Subgroups, "subgroups");
   want(wanted.timestamp_query, adapter.info.features.timestamp_query, WGPUFeatureName_TimestampQuery,
        "timestamp-query");
@@ -101,7 +104,9 @@ std::vector<WGPUFeatureName> required_features(const Adapter& adapter, const Fea
 Handle<WGPUDevice> request_device(const Adapter& adapter, const DeviceOptions& options, const EventsHold& events) {
   WGPULimits limits = no_limits();
   set_required(options.limits, limits);
-  const std::vector<WGPUFeatureName> features = required_features(adapter, options.features);
+  Features wanted = options.features;
+  if (wanted.subgroup_matrix) wanted.shader_f16 = wanted.subgroups = true;  // they work on halves
+  const std::vector<WGPUFeatureName> features = required_features(adapter, wanted);
   // Rounding timestamps to 0.1 ms hides most kernels; it protects browsers, not programs.
   const char* const quantization = "timestamp_quantization";
   WGPUDawnTogglesDescriptor toggles{};
@@ -135,7 +140,7 @@ Handle<WGPUDevice> request_device(const Adapter& adapter, const DeviceOptions& o
   callback.mode = WGPUCallbackMode_WaitAnyOnly;
   callback.callback = on_device;
   callback.userdata1 = &request;
-  const Handle<WGPUAdapter> fresh = adapter.for_a_device();
+  const Handle<WGPUAdapter> fresh = adapter.for_a_device(options.features.subgroup_matrix);
   if (!fresh) fail(ErrorCode::Device, adapter.info.name, "the adapter is gone; was its driver removed?");
   wait(adapter.instance, wgpuAdapterRequestDevice(fresh.get(), &descriptor, callback));
   if (!request.device) fail(ErrorCode::Device, adapter.info.name, "the device could not be opened: ", request.message);
@@ -266,6 +271,7 @@ Target Device::target() const {
   Target target = impl_->adapter;
   target.limits = impl_->limits;
   target.features = impl_->features;
+  if (!target.features.subgroup_matrix) target.matrices.clear();
   return target;
 }
 
@@ -310,6 +316,7 @@ Device open_device(const DeviceOptions& options) {
   impl->instance = adapter.instance;
   impl->adapter = adapter.info;
   impl->features = options.features;
+  if (options.features.subgroup_matrix) impl->features.shader_f16 = impl->features.subgroups = true;
   impl->fail_allocation_at = options.fail_allocation_at;
   impl->device = request_device(adapter, options, impl->events);
   impl->queue = Handle<WGPUQueue>(wgpuDeviceGetQueue(impl->device.get()));
@@ -329,6 +336,7 @@ Device open_best(const std::string& selector, int threads) {
   options.threads = threads;
   options.limits = adapter.limits;
   options.features = adapter.features;
+  options.features.subgroup_matrix = false;
   return open_device(options);
 }
 

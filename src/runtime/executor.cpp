@@ -30,6 +30,7 @@ void check_features(const DeviceImpl& device, const Features& needs) {
       fail(ErrorCode::OverLimits, device.adapter.name, "the plan uses ", name, ", which the device was opened without");
   };
   need(needs.shader_f16, device.features.shader_f16, "shader-f16");
+  need(needs.subgroup_matrix, device.features.subgroup_matrix, "subgroup-matrix");
   need(needs.subgroups, device.features.subgroups, "subgroups");
   need(needs.timestamp_query, device.features.timestamp_query, "timestamp-query");
 }

@@ -1,6 +1,10 @@
 #pragma once
 #include <webgpu/webgpu.h>
 
+#include <iterator>
+#include <vector>
+
+#include "gyrus/target.h"
 #include "runtime/blob_cache.h"
 
 // Everything in which the headers that gyrus compiles against differ: its own subset, of mid 2025, and those that come
@@ -18,6 +22,37 @@ inline void allow_timed_wait(WGPUInstanceDescriptor& descriptor) {
 
 // Limits that only one of the headers has in this struct.
 inline void unset_other_limits(WGPULimits&) {}
+
+// Matrix units are behind toggles, as long as WebGPU only tries them out.
+inline void allow_matrices(WGPURequestAdapterOptions& options, WGPUDawnTogglesDescriptor& toggles) {
+  static const char* const kToggles[] = {"allow_unsafe_apis", "vulkan_enable_f16_on_nvidia"};
+  toggles.chain.sType = WGPUSType_DawnTogglesDescriptor;
+  toggles.enabledToggleCount = std::size(kToggles);
+  toggles.enabledToggles = kToggles;
+  options.nextInChain = &toggles.chain;
+}
+
+inline constexpr WGPUFeatureName kSubgroupMatrixFeature = WGPUFeatureName_ChromiumExperimentalSubgroupMatrix;
+
+// The shapes for halves that the adapter multiplies; none where it lacks the feature.
+inline std::vector<MatrixShape> matrix_shapes(WGPUAdapter adapter) {
+  std::vector<MatrixShape> shapes;
+  if (!wgpuAdapterHasFeature(adapter, kSubgroupMatrixFeature)) return shapes;
+  WGPUAdapterPropertiesSubgroupMatrixConfigs configs{};
+  configs.chain.sType = WGPUSType_AdapterPropertiesSubgroupMatrixConfigs;
+  WGPUAdapterInfo info{};
+  info.nextInChain = &configs.chain;
+  if (wgpuAdapterGetInfo(adapter, &info) != WGPUStatus_Success) return shapes;
+  for (size_t i = 0; i < configs.configCount; ++i) {
+    const WGPUSubgroupMatrixConfig& c = configs.configs[i];
+    const bool halves = c.resultComponentType == WGPUSubgroupMatrixComponentType_F16;
+    if (c.componentType != WGPUSubgroupMatrixComponentType_F16) continue;
+    shapes.push_back({DType::F16, halves ? DType::F16 : DType::F32, c.M, c.N, c.K});
+  }
+  wgpuAdapterPropertiesSubgroupMatrixConfigsFreeMembers(configs);
+  wgpuAdapterInfoFreeMembers(info);
+  return shapes;
+}
 
 inline void on_work_done(WGPUQueueWorkDoneStatus, WGPUStringView, void*, void*) {}
 
@@ -40,6 +75,11 @@ inline void allow_timed_wait(WGPUInstanceDescriptor& descriptor) {
   descriptor.capabilities.timedWaitAnyEnable = true;
   descriptor.capabilities.timedWaitAnyMaxCount = 64;
 }
+
+// This Dawn has no matrix units.
+inline void allow_matrices(WGPURequestAdapterOptions&, WGPUDawnTogglesDescriptor&) {}
+inline constexpr WGPUFeatureName kSubgroupMatrixFeature = WGPUFeatureName_Force32;
+inline std::vector<MatrixShape> matrix_shapes(WGPUAdapter) { return {}; }
 
 inline void unset_other_limits(WGPULimits& limits) {
   limits.maxStorageBuffersInVertexStage = limits.maxStorageTexturesInVertexStage = WGPU_LIMIT_U32_UNDEFINED;

@@ -3,7 +3,7 @@
 
 import { GyrusError } from "./errors.js";
 import { checkConsistent } from "./plan-check.js";
-import { limitNames, oneLine, planFeatures, planFormat } from "./plan.js";
+import { limitNames, matrixFeature, oneLine, planFormat, usualFeatures } from "./plan.js";
 import type { BindingKind, BufferKind, BufferRange, Piece, Plan } from "./plan.js";
 import type { PlanArgument, PlanBuffer, PlanKernel, PlanPort, PlanReport, PlanState, Step } from "./plan.js";
 import type { DType, Precision } from "./types.js";
@@ -20,6 +20,14 @@ function object<K extends string>(json: unknown, where: string, keys: readonly K
   for (const key of Object.keys(json))
     if (!(keys as readonly string[]).includes(key)) invalid(`${where} has an unknown key '${key}'`);
   return json as Record<K, unknown>;
+}
+
+// Those that are always there, and that of matrix units where it is true.
+function features(json: unknown): Plan["features"] {
+  const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
+  const { [matrixFeature]: matrices, ...usual } = (isObject ? json : {}) as Record<string, unknown>;
+  const read = each(isObject ? usual : json, "plan.features", usualFeatures, flag);
+  return matrices === undefined ? read : { ...read, [matrixFeature]: flag(matrices, "plan.features") };
 }
 
 function string(json: unknown, where: string): string {
@@ -205,7 +213,7 @@ export function parsePlan(json: string, weights: Uint8Array): Plan {
   const plan: Plan = {
     precision: precision(o.precision, "plan.precision"),
     needs: each(o.needs, "plan.needs", limitNames, whole),
-    features: each(o.features, "plan.features", planFeatures, flag),
+    features: features(o.features),
     buffers: list(o.buffers, "plan.buffers", buffer),
     kernels: list(o.kernels, "plan.kernels", kernel),
     steps: list(o.steps, "plan.steps", step),

@@ -8,7 +8,7 @@ export const planFormat = "gyrus-plan-2";
 
 export type BufferKind = "storage" | "weights" | "params" | "state" | "arguments";
 export type BindingKind = "read" | "write" | "uniform";
-export type PlanFeature = "shader-f16" | "subgroups" | "timestamp-query";
+export type PlanFeature = "shader-f16" | "subgroups" | "timestamp-query" | "chromium-experimental-subgroup-matrix";
 
 export interface PlanBuffer {
   label: string;
@@ -95,7 +95,7 @@ export interface PlanReport {
 export interface Plan {
   precision: Precision;
   needs: PlanLimits;
-  features: Record<PlanFeature, boolean>;
+  features: Record<(typeof usualFeatures)[number], boolean> & { [matrixFeature]?: boolean };
   buffers: PlanBuffer[];
   kernels: PlanKernel[];
   steps: Step[];
@@ -109,7 +109,11 @@ export interface Plan {
   weights: Uint8Array;
 }
 
-export const planFeatures: readonly PlanFeature[] = ["shader-f16", "subgroups", "timestamp-query"];
+/** Always in a plan. */
+export const usualFeatures = ["shader-f16", "subgroups", "timestamp-query"] as const satisfies readonly PlanFeature[];
+/** In a plan only where it is true. */
+export const matrixFeature = "chromium-experimental-subgroup-matrix" satisfies PlanFeature;
+export const planFeatures: readonly PlanFeature[] = [...usualFeatures, matrixFeature];
 
 export const limitNames: readonly (keyof PlanLimits)[] = [
   "maxBufferSize",
