@@ -45,14 +45,14 @@ namespace gyrus {
 const std::vector<const OpDef*>& all_ops() {
   static const std::vector<const OpDef*> ops = [] {
     std::vector<const OpDef*> all = {
-        &kConv,      &kConvArgmax,      &kNormStats,   &kNormApply,   &kGroupNorm,    &kInstanceNorm, &kBatchNorm,
-        &kFused,     &kReshape,         &kTranspose,   &kSlice,       &kConcat,       &kPad,          &kExpand,
-        &kReduceSum, &kReduceMean,      &kReduceMax,   &kReduceMin,   &kArgmax,       &kSoftmax,      &kRepack,
-        &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd,   &kArgmin,       &kGatherElements,
-        &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,       &kCumprod,      &kTopK,
-        &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,    &kRmsNorm,      &kRows,
-        &kStrided,   &kConvTranspose,   &kInTraining,  &kCummax,      &kLinearScan,   &kLstmSteps,    &kGruSteps,
-        &kSort,      &kSearchSorted,    &kSegmentSum,  &kAtMost,      &kNearest,      &kFuzzyWeights, &kSplatBlend,
+        &kConv,      &kConvArgmax,      &kNormStats,   &kNormApply,   &kGroupNorm,  &kInstanceNorm, &kBatchNorm,
+        &kFused,     &kReshape,         &kTranspose,   &kSlice,       &kConcat,     &kPad,          &kExpand,
+        &kReduceSum, &kReduceMean,      &kReduceMax,   &kReduceMin,   &kArgmax,     &kSoftmax,      &kRepack,
+        &kMatmul,    &kGather,          &kUpdateSlice, &kArrange,     &kReduceProd, &kArgmin,       &kGatherElements,
+        &kGatherNd,  &kScatterElements, &kScatterNd,   &kScatterRows, &kCumsum,     &kCumprod,      &kTopK,
+        &kRanks,     &kPlace,           &kAttention,   &kLogSoftmax,  &kLayerNorm,  &kRmsNorm,      &kRows,
+        &kStrided,   &kConvTranspose,   &kInTraining,  &kCummax,      &kLinearScan, &kLstmSteps,    &kGruSteps,
+        &kSort,      &kSearchSorted,    &kSegmentSum,  &kAtMost,      &kNearest,    &kFuzzyWeights, &kSplatBlend,
         &kFft,       &kFrames,
     };
     if constexpr (kLanguage)

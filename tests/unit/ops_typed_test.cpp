@@ -8,8 +8,8 @@
 #include "gyrus/neighbours.h"
 #include "gyrus/nn.h"
 #include "gyrus/random.h"
-#include "gyrus/splats.h"
 #include "gyrus/signal.h"
+#include "gyrus/splats.h"
 
 namespace gyrus::test {
 namespace {
