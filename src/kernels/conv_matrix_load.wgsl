@@ -1,4 +1,4 @@
-          // What this lane will stage of plane d, read from in{{b}}. Quads that are not there stay zero.
+// conv_matrix_load.wgsl: what this lane will stage of plane d, read from in{{b}}. Quads that are not there stay zero.
 {{@i=stage_steps}}
 {{@o=octs}}
           v{{i}}_{{o}} = vec4<u32>(0u);

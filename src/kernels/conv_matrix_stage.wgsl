@@ -1,3 +1,4 @@
+// conv_matrix_stage.wgsl: what was loaded goes into workgroup memory, once all lanes are done with what is there.
           workgroupBarrier();
 {{@i=stage_steps}}
           if (e{{i}} < kStaged) {
