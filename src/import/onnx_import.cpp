@@ -36,7 +36,7 @@ struct Scope {
 namespace {
 
 constexpr int kDeepest = 32;           // functions and graphs inside one another
-constexpr size_t kMostNodes = 200000;  // that are imported in all, those of loops counted each time
+constexpr size_t kMostNodes = 40000;  // that are imported in all; those of loops, and their bodies, count each time
 
 // A name from the file on one line.
 std::string printable(std::string name) {
@@ -87,6 +87,7 @@ class Importer {
   const ImportOptions& options() const { return options_; }
 
   Vals run_graph(const GraphProto& graph, const Vals& inputs, const Scope& around, const std::string& prefix) {
+    count();
     if (around.depth >= kDeepest) unsupported("graphs inside graphs, too deep");
     Scope scope;
     scope.around = &around;
@@ -220,10 +221,14 @@ class Importer {
 
   void run_nodes(const std::vector<NodeProto>& nodes, Scope& scope) {
     for (const NodeProto& node : nodes) {
-      if (++imported_ > kMostNodes)
-        fail(ErrorCode::Unsupported, options_.subject, "loops make more than ", kMostNodes, " nodes");
+      count();
       run_node(node, scope);
     }
+  }
+
+  void count() {
+    if (++imported_ > kMostNodes)
+      fail(ErrorCode::Unsupported, options_.subject, "loops make more than ", kMostNodes, " nodes");
   }
 
   static std::string name_of(const NodeProto& node, const Scope& scope) {

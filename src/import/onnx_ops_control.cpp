@@ -9,7 +9,7 @@
 namespace gyrus::onnx {
 namespace {
 
-constexpr int64_t kMostSteps = 100000;
+constexpr int64_t kMostSteps = 10000;
 
 Vals if_node(Ctx& c) { return c.run(c.known_number(0) != 0 ? "then_branch" : "else_branch", {}); }
 
