@@ -35,7 +35,7 @@ struct Scope {
 
 namespace {
 
-constexpr int kDeepest = 32;           // functions and graphs inside one another
+constexpr int kDeepest = 32;          // functions and graphs inside one another
 constexpr size_t kMostNodes = 40000;  // that are imported in all; those of loops, and their bodies, count each time
 
 // A name from the file on one line.
