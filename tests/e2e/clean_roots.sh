@@ -176,9 +176,7 @@ play_readme() {
   local suite=$1 test_data=${GYRUS_TEST_DATA:-$tree/../shared/data} port=18273 server status=0
   [ -f "$test_data/volumes/chris_t1.nii.gz" ] || { say "readme is left out: the public test data is not here"; return 0; }
   local lines
-  # The last line takes the default model, which needs a third of an hour without a GPU.
   lines=$(awk '/^```sh/ && !seen {inside = seen = 1; next} /^```/ {inside = 0} inside' "$tree/README.md")
-  [ -n "${GYRUS_PLAY_ALL:-}" ] || lines=$(printf '%s\n' "$lines" | grep -v 'brain.nii.gz')
   say "README's lines: $(printf '%s\n' "$lines" | sed 's/ *#.*//' | paste -sd';')"
   python3 -m http.server --bind 127.0.0.1 --directory "$test_data/models" "$port" >/dev/null 2>&1 &
   server=$!
@@ -189,7 +187,7 @@ play_readme() {
     echo 'set -x'
     printf '%s\n' "$lines"
     echo 'set +x; ls -l'
-    echo 'for f in mask.nii.gz tissue.nii.gz look.png volumes.csv; do test -s $f; done; cat volumes.csv'; } |
+    echo 'for f in mask.nii.gz tissue.nii.gz look.png volumes.csv brainmask.nii.gz brain.nii.gz; do test -s $f; done; cat volumes.csv'; } |
     inside "$suite" "$roots/apt-$suite=/var/cache/apt/archives" "$test_data/volumes=/volumes" || status=1
   kill "$server" 2>/dev/null || true
   return "$status"
