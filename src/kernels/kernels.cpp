@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 
@@ -205,13 +206,19 @@ std::string expand_template(std::string_view text, const KernelVars& vars) {
 }
 
 std::string expand_kernel(std::string_view name, const KernelVars& vars) {
-  // A network asks for the same few texts hundreds of times.
+  // A network asks for the same few texts hundreds of times. Not one map a thread: modules for pages, which are linked
+  // without threads from objects that are made for them, have no thread_local variables.
   constexpr size_t kMostKept = 64;
-  static thread_local std::map<std::pair<std::string, KernelVars>, std::string> kept;
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, KernelVars>, std::string> kept;
   std::pair<std::string, KernelVars> key(name, vars);
-  const auto found = kept.find(key);
-  if (found != kept.end()) return found->second;
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = kept.find(key);
+    if (found != kept.end()) return found->second;
+  }
   std::string text = without_unused(expand_template(kernel_text(name), vars));
+  const std::lock_guard lock(mutex);
   if (kept.size() >= kMostKept) kept.clear();
   kept.emplace(std::move(key), text);
   return text;
