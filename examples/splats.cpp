@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <iostream>
 
+#include "arguments.h"
+#include "core/files.h"
 #include "volume/image.h"
 
 namespace {
@@ -127,16 +128,14 @@ void write_png(const char* file, const std::vector<Tensor>& pictures) {
             static_cast<uint8_t>(255 * std::clamp(get(pictures[static_cast<size_t>(x / kWidth)],
                                                       3 * (y / kZoom * kSide + x % kWidth / kZoom) + c),
                                                   0.0, 1.0));
-  const std::vector<std::byte> png = encode_png(image);
-  std::ofstream(file, std::ios::binary)
-      .write(reinterpret_cast<const char*>(png.data()), static_cast<std::streamsize>(png.size()));
+  write_file(file, encode_png(image));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
   if (argc < 2) return std::cerr << "usage: splats PICTURE.png [GAUSSIANS [STEPS]]\n", 2;
-  const int64_t count = argc > 2 ? std::stol(argv[2]) : 800, steps = argc > 3 ? std::stol(argv[3]) : 600;
+  const int64_t count = count_argument(argc, argv, 2, 800), steps = count_argument(argc, argv, 3, 600);
   std::vector<Tensor> views, pictures;
   for (int64_t i = 0; i < kViews; ++i) {
     const Eye eye = eye_at(6.283185307 * static_cast<double>(i) / kViews);

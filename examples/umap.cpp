@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <iostream>
 
+#include "arguments.h"
+#include "core/files.h"
 #include "volume/image.h"
 #include "volume/phantom.h"
 
@@ -118,7 +119,7 @@ double agreement(const Device& device, const Tensor& points, const std::vector<i
 
 int main(int argc, char** argv) try {
   if (argc < 2) return std::cerr << "usage: umap PICTURE.png [VOXELS [STEPS]]\n", 2;
-  const int64_t count = argc > 2 ? std::stol(argv[2]) : 4000, steps = argc > 3 ? std::stol(argv[3]) : 300;
+  const int64_t count = count_argument(argc, argv, 2, 4000), steps = count_argument(argc, argv, 3, 300);
   const Device device = open_gpu();
   const Voxels voxels = take_voxels(count);
 
@@ -137,9 +138,7 @@ int main(int argc, char** argv) try {
     if (step == 0) first = last;
   }
   const Tensor places = trainer.parameters().at("places");
-  const std::vector<std::byte> png = encode_png(draw(places, voxels.tissue));
-  std::ofstream(argv[1], std::ios::binary)
-      .write(reinterpret_cast<const char*>(png.data()), static_cast<std::streamsize>(png.size()));
+  write_file(argv[1], encode_png(draw(places, voxels.tissue)));
   std::cout << count << " voxels, loss " << first << " to " << last << "; the nearest is of the same tissue for "
             << 100 * agreement(device, voxels.features, voxels.tissue) << " % by their features, "
             << 100 * agreement(device, places, voxels.tissue) << " % in the plane\n";

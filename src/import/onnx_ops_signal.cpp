@@ -95,16 +95,13 @@ Vals mel_weight_matrix(Ctx& c) {
   for (int64_t b = 0; b < bins; ++b) {
     const size_t at = static_cast<size_t>(b);
     const int64_t left = edges[at], middle = edges[at + 1], right = edges[at + 2];
-    const auto put = [&](int64_t row, double value) {
-      if (row >= 0 && row < rows) values[static_cast<size_t>(row * bins + b)] = value;
-    };
-    if (middle == left)
-      put(middle, 1);
-    else
-      for (int64_t j = left; j <= middle; ++j)
-        put(j, static_cast<double>(j - left) / static_cast<double>(middle - left));
-    for (int64_t j = middle; right > middle && j < right; ++j)
-      put(j, static_cast<double>(right - j) / static_cast<double>(right - middle));
+    const auto at_row = [&](int64_t row) -> double& { return values[static_cast<size_t>(row * bins + b)]; };
+    if (middle == left && middle >= 0 && middle < rows) at_row(middle) = 1;
+    // Frequencies may lie beyond what the transform has.
+    for (int64_t j = std::max<int64_t>(left, 0); middle > left && j <= std::min(middle, rows - 1); ++j)
+      at_row(j) = static_cast<double>(j - left) / static_cast<double>(middle - left);
+    for (int64_t j = std::max<int64_t>(middle, 0); right > middle && j < std::min(right, rows); ++j)
+      at_row(j) = static_cast<double>(right - j) / static_cast<double>(right - middle);
   }
   return {cast(floats(c.graph(), {rows, bins}, values), static_cast<Elem>(c.integer("output_datatype", 1)))};
 }

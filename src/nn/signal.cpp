@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "core/error.h"
@@ -49,17 +50,19 @@ Value part_of(Value x, int64_t part, const char* op) {
   return reshape(y, shape);
 }
 
-// Zeros around a window, so that it stands in the middle of a frame.
-Value framed_window(Value window, int64_t n_fft, const char* op) {
-  if (window.shape().size() != 1 || window.shape()[0] < 1 || window.shape()[0] > n_fft)
-    fail(ErrorCode::InvalidGraph, op, "the window is ", to_string(window.shape()), ", expected [1 to ", n_fft, "]");
-  const int64_t rest = n_fft - window.shape()[0];
-  return rest == 0 ? window : pad(window, {rest / 2, rest - rest / 2});
-}
-
 void check_stft(const StftOptions& options, const char* op) {
   if (options.n_fft < 1 || options.hop < 1)
     fail(ErrorCode::InvalidGraph, op, "n_fft is ", options.n_fft, " and the hop ", options.hop, "; expected 1 or more");
+  if (!options.window) return;
+  const Shape shape = options.window.shape();
+  if (shape.size() != 1 || shape[0] < 1 || shape[0] > options.n_fft)
+    fail(ErrorCode::InvalidGraph, op, "the window is ", to_string(shape), ", expected [1 to ", options.n_fft, "]");
+}
+
+// Zeros around a window, so that it stands in the middle of a frame.
+Value framed_window(Value window, int64_t n_fft) {
+  const int64_t rest = n_fft - window.shape()[0];
+  return rest == 0 ? window : pad(window, {rest / 2, rest - rest / 2});
 }
 
 // [..., frames, bins, 2]
@@ -76,7 +79,7 @@ Value spectra(Value x, const StftOptions& options, const char* op) {
     x = pad(x, pads, PadMode::Reflect);
   }
   x = frames(x, options.n_fft, options.hop);
-  if (options.window) x = x * framed_window(options.window, options.n_fft, op);
+  if (options.window) x = x * framed_window(options.window, options.n_fft);
   if (options.onesided) return rfft(x, {.norm = options.norm});
   Shape shape = x.shape();
   shape.push_back(1);
@@ -95,15 +98,14 @@ Value last_two_swapped(Value x, size_t behind) {
 // The sum of the squares of all windows over each element, one over that; it must not be 0 in [begin, end).
 Tensor one_over_squares(const std::vector<double>& window, int64_t count, int64_t hop, int64_t begin, int64_t end) {
   const auto size = static_cast<int64_t>(window.size());
-  std::vector<double> sums(static_cast<size_t>(std::max((count - 1) * hop + size, end)), 0);
+  std::vector<double> sums(static_cast<size_t>((count - 1) * hop + size), 0);
   for (int64_t f = 0; f < count; ++f)
     for (int64_t i = 0; i < size; ++i)
       sums[static_cast<size_t>(f * hop + i)] += window[static_cast<size_t>(i)] * window[static_cast<size_t>(i)];
   Tensor shares(DType::F32, {end - begin});
   for (int64_t i = begin; i < end; ++i) {
     if (sums[static_cast<size_t>(i)] < 1e-11)
-      fail(ErrorCode::InvalidGraph, "istft", "windows add up to 0 at element ", i - begin,
-           ": the hop is too large, or the length goes beyond the frames");
+      fail(ErrorCode::InvalidGraph, "istft", "windows add up to 0 at element ", i - begin, ": the hop is too large");
     shares.as<float>()[i - begin] = static_cast<float>(1 / sums[static_cast<size_t>(i)]);
   }
   return shares;
@@ -182,16 +184,17 @@ Value istft(Value x, const StftOptions& options, std::optional<int64_t> length) 
   if (shape.size() < 3 || shape.back() != 2 || shape[shape.size() - 3] != bins || shape[shape.size() - 2] < 1)
     fail(ErrorCode::InvalidGraph, "istft", "input is ", to_string(shape), ", expected [..., ", bins, ", frames, 2]");
   const int64_t count = shape[shape.size() - 2], whole = (count - 1) * options.hop + n;
-  const int64_t begin = options.center ? n / 2 : 0;
-  const int64_t end = begin + length.value_or(whole - 2 * begin);
-  if (end <= begin) fail(ErrorCode::InvalidGraph, "istft", "the signal would have ", end - begin, " elements");
+  const int64_t begin = options.center ? n / 2 : 0, size = length.value_or(whole - 2 * begin);
+  if (size < 1 || size > whole - begin)
+    fail(ErrorCode::InvalidGraph, "istft", "the signal would have ", size, " elements; frames hold 1 to ",
+         whole - begin);
   const Value spectrum = last_two_swapped(x, 1);
   Value y = options.onesided ? irfft(spectrum, {.n = n, .norm = options.norm})
                              : real_part(ifft(spectrum, {.norm = options.norm}));
-  const Tensor shares = one_over_squares(window_numbers(options.window, n), count, options.hop, begin, end);
-  if (options.window) y = y * framed_window(options.window, n, "istft");
-  y = overlap_add(y, options.hop, end);
-  return slice_axis(y, y.shape().size() - 1, begin, end) * x.graph().constant(shares);
+  const Tensor shares = one_over_squares(window_numbers(options.window, n), count, options.hop, begin, begin + size);
+  if (options.window) y = y * framed_window(options.window, n);
+  y = overlap_add(y, options.hop, begin + size);
+  return slice_axis(y, y.shape().size() - 1, begin, begin + size) * x.graph().constant(shares);
 }
 
 Value log_mel(Value x, Value filters, const LogMelOptions& options) {
@@ -237,16 +240,17 @@ SpectrumPeaks spectrum_peaks(Value spectrum, int64_t k, bool maxima) {
     const TopK top = top_k(spectrum, k, -1);
     return {top.positions, top.values};
   }
-  // A bin at an end has one neighbour.
+  // A bin at an end has one neighbour. Spectra may be negative, as logarithms are.
   const size_t axis = shape.size() - 1;
   const int64_t bins = shape.back();
+  const double lowest = std::numeric_limits<float>::lowest();
   std::vector<int64_t> pads(2 * shape.size(), 0);
   pads[axis] = pads.back() = 1;
-  const Value around = pad(spectrum, pads, -1);
+  const Value around = pad(spectrum, pads, lowest);
   const Value higher = logical_and(greater(spectrum, slice_axis(around, axis, 0, bins)),
                                    greater(spectrum, slice_axis(around, axis, 2, bins + 2)));
-  const TopK top = top_k(where(higher, spectrum, scalar(spectrum, -1)), k, -1);
-  const Value found = greater_equal(top.values, scalar(top.values, 0));
+  const TopK top = top_k(where(higher, spectrum, scalar(spectrum, lowest)), k, -1);
+  const Value found = greater(top.values, scalar(top.values, lowest));
   return {where(found, top.positions, scalar(top.positions, -1)), where(found, top.values, scalar(top.values, 0))};
 }
 

@@ -81,7 +81,7 @@ Value turned(Value rotations) {
 }
 
 struct Covariance {
-  Value xx, xy, yy;  // [N,1]
+  Value xx, xy, yy, determinant;  // [N,1]
 };
 
 // The covariances on the picture: of J W R S, where J is the projection, linear about the mean.
@@ -100,7 +100,14 @@ Covariance covariance_of(const Splats& splats, const Lens& lens, Value place, Va
   const Value x = (lens.focal_x / depth) * (along(0) - beside(0, lens.focal_x, options.width) * forward);
   const Value y = (lens.focal_y / depth) * (along(1) - beside(1, lens.focal_y, options.height) * forward);
   const auto dot = [](Value a, Value b) { return reduce_sum(a * b, {{1}, true}); };
-  return {dot(x, x) + options.blur, dot(x, y), dot(y, y) + options.blur};
+  const Value xx = dot(x, x), yy = dot(y, y);
+  // Of the two products that make a determinant little is left where a Gaussian is long; of squares none is lost.
+  const auto across = [&](int64_t i, int64_t j) {
+    return square(column(x, i) * column(y, j) - column(x, j) * column(y, i));
+  };
+  const Value area = across(0, 1) + across(1, 2) + across(2, 0);
+  return {xx + options.blur, dot(x, y), yy + options.blur,
+          area + options.blur * (xx + yy) + options.blur * options.blur};
 }
 
 // Real spherical harmonics of directions of length 1, [N,K,1].
@@ -206,9 +213,8 @@ SplatPicture render(const Splats& splats, const SplatCamera& camera, const Splat
   const Value u = lens.focal_x * column(place, 0) / depth + lens.middle_x;
   const Value v = lens.focal_y * column(place, 1) / depth + lens.middle_y;
   const Covariance c = covariance_of(splats, lens, place, depth, options);
-  const Value determinant = c.xx * c.yy - square(c.xy);
-  const Value records =
-      concat({u, v, c.yy / determinant, -c.xy / determinant, c.xx / determinant, opacity, colours_of(splats, lens)}, 1);
+  const Value records = concat(
+      {u, v, c.yy / c.determinant, -c.xy / c.determinant, c.xx / c.determinant, opacity, colours_of(splats, lens)}, 1);
   const Tiles tiles = tiles_of(u, v, c, opacity, visible, grid);
 
   const Value order = sort(reshape(depth, {n})).positions;

@@ -30,13 +30,16 @@ struct SortShape {
 };
 
 // The widest digits whose counts are few beside the keys, and for them the largest workgroups; none has wg 0. The same
-// for keys of few bits, so that kernels are.
-SortShape sort_shape(const Limits& limits) {
+// for keys of few bits, so that kernels are. A driver for a CPU unrolls rounds: 24 take it 15 s to compile, 12 take 5,
+// and a sixth more to run.
+SortShape sort_shape(const Limits& limits, const PlanOptions& options) {
+  const uint32_t most = options.conv.stage_weights ? 24 : 12;
   for (uint32_t bits = 8; bits > 0; --bits)
     for (uint32_t wg = workgroup_size(limits, kLanes); wg > 0; wg /= 2)
       for (const uint32_t items : {24u, 16u, 12u, 8u}) {
         const SortShape shape{wg, items, bits};
-        if (shape.bytes() <= limits.max_compute_workgroup_storage_size && shape.tile() >= 6 * shape.digits())
+        if (items <= most && shape.bytes() <= limits.max_compute_workgroup_storage_size &&
+            shape.tile() >= 6 * shape.digits())
           return shape;
       }
   return {};
@@ -259,13 +262,13 @@ uint64_t order_kind(DType dtype, bool descending) {
   return (dtype == DType::F32 ? 2 : dtype == DType::I32 ? 1 : 0) + (descending ? 4 : 0);
 }
 
-bool suits_sort(const Graph& graph, const Node& node, const Target& target, const PlanOptions&) {
+bool suits_sort(const Graph& graph, const Node& node, const Target& target, const PlanOptions& options) {
   const Keys keys = keys_of(graph, node);
   const Limits& limits = target.limits;
   if (keys.extent < static_cast<uint64_t>(kShortestLine) || keys.lines == 0 || keys.elements() > UINT32_MAX ||
       limits.max_storage_buffers_per_shader_stage < 4)
     return false;
-  const SortShape shape = sort_shape(limits);
+  const SortShape shape = sort_shape(limits, options);
   return shape.wg > 0 && std::max<uint64_t>(keys.counts(shape), shape.tile()) * 4 <= most_bound(limits);
 }
 
@@ -274,7 +277,7 @@ void lower_sort(Lowering& lowering, const Node& node) {
   const StoragePtr x = lowering.storage(node.inputs[0]);
   const StoragePtr values = lowering.make_storage(node.outputs[0], node);
   const StoragePtr positions = lowering.make_storage(node.outputs[1], node);
-  SortEmitter(lowering, node, keys, sort_shape(lowering.limits()))
+  SortEmitter(lowering, node, keys, sort_shape(lowering.limits(), lowering.options()))
       .run(word_view(*x), word_view(*values), word_view(*positions));
 }
 

@@ -46,10 +46,16 @@ TEST(Sort, KnowsInfinitiesZerosAndNaN) {
       Tensor line(DType::F32, {n});
       for (int64_t i = 0; i < n; ++i) line.as<float>()[i] = odd[i * 7 % 12];
       Graph graph;
-      graph.output("order", sort(graph.input("x", DType::F32, {n}), 0, descending).positions);
-      const Tensor found = Program(device(), graph).run({{"x", line}}).outputs.at("order");
+      const Sorted sorted = sort(graph.input("x", DType::F32, {n}), 0, descending);
+      graph.output("order", sorted.positions);
+      graph.output("values", sorted.values);
+      const auto found = Program(device(), graph).run({{"x", line}}).outputs;
       const std::vector<int64_t> wanted = in_order(line, descending);
-      for (int64_t i = 0; i < n; ++i) ASSERT_EQ(get(found, i), wanted[static_cast<size_t>(i)]) << i;
+      for (int64_t i = 0; i < n; ++i) {
+        const double value = get(line, wanted[static_cast<size_t>(i)]), got = get(found.at("values"), i);
+        ASSERT_EQ(get(found.at("order"), i), wanted[static_cast<size_t>(i)]) << i;
+        ASSERT_TRUE(got == value || (std::isnan(got) && std::isnan(value))) << i << ": " << got << ", not " << value;
+      }
     }
 }
 

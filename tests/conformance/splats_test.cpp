@@ -233,6 +233,22 @@ TEST(Splats, EqualARendererInDoubles) {
   EXPECT_GE(compare(make_scene(600, 4, 0.06, rng), make_eye(60, 40), 6000, tiny), 60);
 }
 
+// Thousands of pixels long and less than one wide, right before the camera.
+TEST(Splats, LongOnesKeepTheirShape) {
+  Rng rng(5);
+  Scene scene = make_scene(3, 1, 0.12, rng);
+  for (size_t i = 0; i < 3; ++i) {
+    const double turn = 0.5 + 0.4 * static_cast<double>(i);
+    const double numbers[] = {0.05 * static_cast<double>(i), 0, -2, std::cos(turn), 0, 0, std::sin(turn)};
+    std::copy_n(numbers, 3, scene.parts["means"].begin() + static_cast<std::ptrdiff_t>(3 * i));
+    std::copy_n(numbers + 3, 4, scene.parts["rotations"].begin() + static_cast<std::ptrdiff_t>(4 * i));
+    for (size_t axis = 0; axis < 3; ++axis) scene.parts["scales"][3 * i + axis] = axis == 0 ? 40 : 1e-3;
+  }
+  for (auto& [part, values] : scene.parts)
+    for (double& value : values) value = static_cast<float>(value);
+  EXPECT_GE(compare(scene, make_eye(100, 70), 12000), 60);
+}
+
 TEST(Splats, HundredThousandEqualARendererInDoubles) {
   if (!std::getenv("GYRUS_TEST_FULL")) GTEST_SKIP() << "only with GYRUS_TEST_FULL";
   Rng rng(2);

@@ -75,6 +75,20 @@ TEST_F(Embed, ExampleFitsSplats) {
   EXPECT_EQ(text_of(in_folder("balls.png")).substr(1, 3), "PNG");
 }
 
+TEST_F(Embed, ExamplesRefuseWhatTheyCannotDo) {
+  for (const char* program : {GYRUS_UMAP_PROGRAM, GYRUS_SPLATS_PROGRAM}) {
+    for (const std::string count : {"many", "0", "-3", "7x", "99999999999999999999"}) {
+      const Outcome refused = run({"refused.png", count}, {}, program);
+      EXPECT_EQ(refused.status, 1);
+      EXPECT_EQ(refused.err, "'" + count + "' is no whole number from 1 to 1000000\n");
+    }
+    EXPECT_FALSE(std::filesystem::exists(in_folder("refused.png")));
+  }
+  const Outcome unwritten = run({"missing/balls.png", "20", "1"}, {}, GYRUS_SPLATS_PROGRAM);
+  EXPECT_EQ(unwritten.status, 1);
+  EXPECT_NE(unwritten.err.find("missing/balls.png"), std::string::npos) << unwritten.err;
+}
+
 // A second of 1000 Hz, which is the brightest row where that is.
 TEST_F(Embed, ExampleDrawsASpectrogram) {
   constexpr uint32_t kRate = 16000;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gyrus/neighbours.h"
 #include "gyrus/routing.h"
 #include "gyrus/scans.h"
 #include "ops/building.h"
@@ -341,10 +342,8 @@ const std::map<std::string, Build>& builds() {
       return Values{top.values, top.positions};
     };
     map["sort"] = [](const Case& c) {
-      const auto rank = static_cast<int64_t>(c["x"].shape().size());
-      const int64_t axis = (c.integer("axis") + rank) % rank;
-      const TopK top = top_k(c["x"], c["x"].shape()[static_cast<size_t>(axis)], axis, c.flag("descending"));
-      return Values{top.values, top.positions};
+      const Sorted sorted = sort(c["x"], c.integer("axis"), c.flag("descending"));
+      return Values{sorted.values, sorted.positions};
     };
     map["argmax"] = [](const Case& c) {
       return Values{argmax(c["x"], c.integer("axis"), c.flag("keepdims"), DType::I32)};

@@ -167,6 +167,18 @@ TEST(OnnxImport, HugeExtentsAreRefused) {
 }
 
 // Weights of four bits: w = (q - 8) · scale, two to a byte, the lower half first.
+// Frequencies far beyond half of the rate: filters end with the bins, and at once.
+TEST(OnnxImport, MelFiltersEndWithTheBins) {
+  const std::string graph =
+      initializer(tensor<int64_t>("mels", Int64, {}, {2})) + initializer(tensor<int64_t>("length", Int64, {}, {8})) +
+      initializer(tensor<int64_t>("rate", Int64, {}, {1})) + initializer(tensor<float>("low", Float, {}, {0})) +
+      initializer(tensor<float>("high", Float, {}, {1e15F})) +
+      node("MelWeightMatrix", {"mels", "length", "rate", "low", "high"}, {"y"}) + output("y");
+  const std::vector<double> filters = run(import_bytes(model(graph)), {});
+  ASSERT_EQ(filters.size(), 10u);
+  for (const double value : filters) EXPECT_TRUE(value >= 0 && value < 1e-3) << value;
+}
+
 TEST(OnnxImport, MatMulNBits) {
   std::vector<uint8_t> packed(16, 0x88);
   packed[0] = 0x98;  // w[1] = 1 · 0.5

@@ -191,6 +191,27 @@ TEST(Stft, RefusesToGoBackWhereNothingIsSeen) {
   }
 }
 
+TEST(Stft, RefusesWindowsAndLengthsThatDoNotFit) {
+  Graph graph;
+  const Value y = graph.input("y", DType::F32, {5, 7, 2});  // 7 frames of 8
+  const auto refused = [&](int64_t window, std::optional<int64_t> length) -> std::string {
+    const StftOptions options{
+        .n_fft = 8, .hop = 4, .window = graph.constant(window_tensor(WindowKind::Hamming, window))};
+    try {
+      istft(y, options, length);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused(8, {}), "");
+  EXPECT_EQ(refused(8, 28), "");  // to the end of the last frame
+  EXPECT_EQ(refused(12, {}), "[istft] the window is [12], expected [1 to 8]");
+  EXPECT_EQ(refused(8, 29), "[istft] the signal would have 29 elements; frames hold 1 to 28");
+  EXPECT_EQ(refused(8, int64_t{1} << 60),
+            "[istft] the signal would have 1152921504606846976 elements; frames hold 1 to 28");
+}
+
 // scipy.signal.get_window(…, 7) of SciPy 1.10.
 TEST(Window, IsSciPys) {
   const std::map<WindowKind, std::array<double, 4>> wanted = {
@@ -242,6 +263,17 @@ TEST(Peaks, AreTheHighestBins) {
   EXPECT_THAT(peaks(3, false).at("powers").data, testing::ElementsAre(7, 5, 3, 9, 8, 8));
   EXPECT_THAT(peaks(3, true).at("bins").data, testing::ElementsAre(4, 1, -1, 0, 5, -1));
   EXPECT_THAT(peaks(3, true).at("powers").data, testing::ElementsAre(7, 5, 0, 9, 4, 0));
+}
+
+TEST(Peaks, OfLogarithmsAreFoundToo) {
+  Graph graph;
+  const Tensor decibels = Tensor::from_floats({6}, {-20, -3, -50, -60, -7, -30});
+  const SpectrumPeaks found = spectrum_peaks(graph.constant(decibels), 3, true);
+  graph.output("bins", found.bins);
+  graph.output("powers", found.powers);
+  const auto peaks = reference::run(graph, {});
+  EXPECT_THAT(peaks.at("bins").data, testing::ElementsAre(1, 4, -1));
+  EXPECT_THAT(peaks.at("powers").data, testing::ElementsAre(-3, -7, 0));
 }
 
 TEST(Signals, SayWhatIsWrong) {
