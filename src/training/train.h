@@ -28,6 +28,7 @@ struct TrainProgress {
 struct TrainRun {
   std::string out;     // instead of the config's
   std::string device;  // as for choose_adapter
+  int threads = 0;     // of the CPU; 0: as many as there are
   std::optional<Limits> limits;
   bool resume = false;
   std::function<void(const TrainProgress&)> progress{};
