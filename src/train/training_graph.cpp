@@ -7,6 +7,7 @@
 #include "graph/op.h"
 #include "graph/rewriter.h"
 #include "gyrus/ops.h"
+#include "gyrus/train_fields.h"
 #include "train/autodiff.h"
 #include "train/optimizer.h"
 
@@ -94,7 +95,21 @@ void clip(std::vector<Value>& gradients, const TrainingOptions& options) {
   for (Value& g : gradients) g = g * factor;
 }
 
+// Who gives the numbers may be a config, a page or a program.
+void check(const Optimizer& optimizer) {
+  each_optimizer_field([&](const auto& field, auto member) {
+    const auto value = static_cast<double>(optimizer.*member);
+    if (field.is_of(optimizer.kind) && !(value >= field.least && value <= field.most))
+      fail(ErrorCode::InvalidInput, "optimizer", field.name, " is ", value, ", expected ", field.least, " to ",
+           field.most);
+  });
+  if (optimizer.kind == OptimizerKind::Sgd && optimizer.nesterov &&
+      (optimizer.momentum == 0 || optimizer.dampening != 0))
+    fail(ErrorCode::InvalidInput, "optimizer", "nesterov wants a momentum, and no dampening");
+}
+
 void check(const TrainingOptions& options) {
+  check(options.optimizer);
   if (options.accumulate < 1)
     fail(ErrorCode::InvalidInput, "accumulate", "is ", options.accumulate, ", expected 1 or more");
   if (const auto& s = options.loss_scaling; s && !(s->least >= kLeastScale && s->least <= s->start &&

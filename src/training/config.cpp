@@ -251,6 +251,7 @@ void read_schedule(ConfigObject object, int64_t updates, Schedule& schedule) {
       if (member == &Schedule::rate) return;  // stands with the optimiser
     read(field, member);
   });
+  if (schedule.kind == ScheduleKind::ByStep) object.at("step_size");
   const bool ends = warms_up || schedule.kind == ScheduleKind::Cosine || schedule.kind == ScheduleKind::OneCycle;
   if (ends && !object.has("total")) schedule.total = std::max<int64_t>(1, updates - (warms_up ? schedule.warmup : 0));
   object.done();
@@ -356,7 +357,7 @@ std::string hash_of(Json root, const Schedule& schedule) {
        {"title", "description", "licence", "citation", "components", "fill_holes", "allow_empty", "steps",
         "checkpoint_every", "log_every", "out", "stop", "export", "keep", "validation", "evaluation"})
     root.erase(key);
-  root["schedule_total"] = schedule.total;
+  root["schedule_total"] = std::max<int64_t>(1, schedule.total);
   if (schedule.kind == ScheduleKind::WarmupCosine) root["schedule_warmup"] = schedule.warmup;
   const std::string text = root.dump(-1, ' ', false, Json::error_handler_t::replace);
   Sha256 sha;

@@ -127,6 +127,7 @@ TEST(TrainConfig, RefusesInOneLineThatNamesTheKey) {
       {"loss", "{\"focal\": {\"class_weights\": [1]}}", "loss.focal.class_weights: 1 weights for 6 classes"},
       {"optimizer", "{\"type\": \"adam\", \"momentum\": 0.9}", "optimizer.momentum: is not known; there are:"},
       {"schedule", "{\"type\": \"linear\"}", "schedule.type: \"linear\" is not known"},
+      {"schedule", "{\"type\": \"step\"}", "schedule.step_size: is missing"},
       {"augment", "{\"flip\": [\"w\"]}", "augment.flip: \"w\" is none of x, y, z"},
       {"augment", "{\"rotate\": -3}", "augment.rotate: -3 is not between 0 and 180"},
       {"validation", "{\"every\": 5}", "validation: has no subjects"},
