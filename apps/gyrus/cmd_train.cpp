@@ -103,6 +103,9 @@ void run(const TrainArguments& arguments) {
   run.cancel = &interrupted();
   run.say = say;
   if (arguments.evaluate) return print_scores(arguments, config, evaluate(config, run));
+  run.opened = [&](const AdapterInfo& adapter) {
+    if (!arguments.quiet && adapter.type >= AdapterType::Cpu) say(cat("no GPU is used: ", adapter.name, " computes"));
+  };
   ProgressBar bar(!arguments.quiet && !arguments.json);
   run.progress = [&](const TrainProgress& at) {
     char text[96];

@@ -108,6 +108,7 @@ class Training {
   TrainResult go() {
     std::optional<Checkpoint> checkpoint = look_into_folder();
     open();
+    if (run_.opened) run_.opened(device_->adapter());
     make_folder();
     if (checkpoint) {
       restore(*checkpoint);

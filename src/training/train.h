@@ -31,6 +31,7 @@ struct TrainRun {
   int threads = 0;     // of the CPU; 0: as many as there are
   std::optional<Limits> limits;
   bool resume = false;
+  std::function<void(const AdapterInfo&)> opened{};  // data are good, and this is the device
   std::function<void(const TrainProgress&)> progress{};
   std::function<void(const std::string& line)> say{};
   std::function<void(int64_t step, Device&)> after_step{};  // for tests
