@@ -97,11 +97,15 @@ void run(const TrainArguments& arguments) {
   TrainRun run;
   run.out = arguments.out;
   run.device = arguments.device.device;
+  run.threads = arguments.device.threads;
   run.limits = read_limits(arguments.device.limits).limits;
   run.resume = arguments.resume;
   run.cancel = &interrupted();
   run.say = say;
   if (arguments.evaluate) return print_scores(arguments, config, evaluate(config, run));
+  run.opened = [&](const AdapterInfo& adapter) {
+    if (!arguments.quiet && adapter.type >= AdapterType::Cpu) say(cat("no GPU is used: ", adapter.name, " computes"));
+  };
   ProgressBar bar(!arguments.quiet && !arguments.json);
   run.progress = [&](const TrainProgress& at) {
     char text[96];
@@ -147,7 +151,8 @@ void add_train(CLI::App& app) {
   command->add_flag("--evaluate", arguments->evaluate,
                     "Train nothing: Dice of the model in that folder on the phantoms of the config's evaluation");
   add_device_options(*command, arguments->device);
-  command->remove_option(command->get_option("--precision"));  // the config says it
+  for (const char* option : {"--precision", "--matrix"})  // the config says them
+    command->remove_option(command->get_option(option));
   command->add_flag("-q,--quiet", arguments->quiet, "Say nothing unless it fails");
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   command->callback([arguments] { run(*arguments); });

@@ -40,17 +40,17 @@ struct Schedule {
   ScheduleKind kind = ScheduleKind::Constant;
   double rate = 1e-3;                 // the base; of OneCycle the largest
   double gamma = 0.1;                 // ByStep, MultiStep, Exponential
-  int64_t step_size = 1;              // ByStep
+  int64_t step_size = 0;              // ByStep: at least 1
   std::vector<int64_t> milestones{};  // MultiStep
   double least = 0;                   // Cosine, WarmupCosine
-  int64_t total = 1;                  // Cosine, WarmupCosine: steps of the cosine; OneCycle: all
+  int64_t total = 0;                  // Cosine, WarmupCosine: steps of the cosine; OneCycle: all; at least 1
   int64_t warmup = 0;                 // WarmupCosine: steps before it
   double start = 0;                   // WarmupCosine: part of the rate at step 0
   double rising = 0.3;                // OneCycle: part of all steps
   double div = 25, final_div = 1e4;   // OneCycle: largest over first, first over last
   bool linear = false;                // OneCycle: not by cosines
 };
-// That of step t = 0, 1, …
+// That of step t = 0, 1, … Throws InvalidInput where a number is none that it may be (gyrus/train_fields.h).
 double learning_rate(const Schedule& schedule, int64_t step);
 
 // Parameters whose names match, with what differs for them. The first group that matches counts.

@@ -22,7 +22,8 @@ inline constexpr KindName<ScheduleKind> kScheduleKinds[] = {
     {"cosine", ScheduleKind::Cosine},        {"warmup_cosine", ScheduleKind::WarmupCosine},
     {"one_cycle", ScheduleKind::OneCycle}};
 
-// One of that kind with its defaults: PyTorch's, and those of who wrote of Lion.
+// One of that kind with its defaults: PyTorch's, and those of who wrote of Lion; but no decay, and the same eps, unless
+// they are given.
 inline Optimizer optimizer_of(OptimizerKind kind) {
   Optimizer optimizer;
   optimizer.kind = kind;
@@ -71,7 +72,7 @@ void each_schedule_field(Visit&& visit) {
   visit(Field{"rate", {}, 0, 1e6}, &Schedule::rate);
   visit(Field{"gamma", {Kind::ByStep, Kind::MultiStep, Kind::Exponential}, 0, 10}, &Schedule::gamma);
   visit(Field{"step_size", {Kind::ByStep}, 1, kSteps}, &Schedule::step_size);
-  visit(Field{"milestones", {Kind::MultiStep}, 1, kSteps}, &Schedule::milestones);
+  visit(Field{"milestones", {Kind::MultiStep}, 0, kSteps}, &Schedule::milestones);
   visit(Field{"least", {Kind::Cosine, Kind::WarmupCosine}, 0, 1e6}, &Schedule::least);
   visit(Field{"total", {Kind::Cosine, Kind::WarmupCosine, Kind::OneCycle}, 1, kSteps}, &Schedule::total);
   visit(Field{"warmup", {Kind::WarmupCosine}, 0, kSteps}, &Schedule::warmup);

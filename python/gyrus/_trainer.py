@@ -51,7 +51,8 @@ class Trainer:
     output: the output that the loss is of; the first unless given.
     rate: the learning rate, where `schedule` does not say it.
     optimizer: "sgd", "adam", "adamw", "rmsprop", "adagrad" or "lion", or a dict with that as "kind" and its numbers.
-    schedule: "constant", "step", "multi_step", "exponential", "cosine", "warmup_cosine" or "one_cycle", likewise.
+    schedule: "constant", "step", "multi_step", "exponential", "cosine", "warmup_cosine" or "one_cycle", likewise;
+        all that end need their "total", "step" its "step_size".
     frozen: patterns of names that are not trained; "*" stands for any characters.
     clip_norm, clip_value, accumulate, average: as TrainingOptions of the library.
     precision: how feature maps are stored: "f32" or "f16"; with "f16" the loss is scaled, unless loss_scaling is False.

@@ -107,7 +107,9 @@ std::vector<std::byte> read_file(const std::string& path, const std::atomic<bool
   return read_all(file.get(), path, error ? size_t{1} << 20 : static_cast<size_t>(size));
 }
 
-void write_file(const std::string& path, std::span<const std::byte> bytes) {
+namespace {
+
+void write_whole(const std::string& path, std::span<const std::byte> bytes, bool durable) {
   if (path == "-") return write_all(stdout, bytes, "standard output");
   // A pipe or device is written in place: renaming over it would replace it.
   std::error_code error;
@@ -118,11 +120,17 @@ void write_file(const std::string& path, std::span<const std::byte> bytes) {
   File file(std::fopen(target.c_str(), "wb"));
   if (!file) fail(ErrorCode::Io, path, "cannot be created: ", reason());
   write_all(file.get(), bytes, path);
+  if (durable && ::fsync(::fileno(file.get())) != 0) fail(ErrorCode::Io, path, "cannot be written: ", reason());
   if (std::fclose(file.release()) != 0) fail(ErrorCode::Io, path, "cannot be written: ", reason());
   if (in_place) return;
   if (std::rename(target.c_str(), path.c_str()) != 0) fail(ErrorCode::Io, path, "cannot be created: ", reason());
   temporary.release();
 }
+
+}  // namespace
+
+void write_file(const std::string& path, std::span<const std::byte> bytes) { write_whole(path, bytes, false); }
+void write_file_durably(const std::string& path, std::span<const std::byte> bytes) { write_whole(path, bytes, true); }
 
 void write_file(const std::string& path, const std::string& text) {
   write_file(path, std::as_bytes(std::span(text.data(), text.size())));

@@ -15,6 +15,8 @@ std::vector<std::byte> read_file(const std::string& path, const std::atomic<bool
 // Under a temporary name first, so that the file appears when it is complete; "-" is standard output. Throws Io.
 void write_file(const std::string& path, std::span<const std::byte> bytes);
 void write_file(const std::string& path, const std::string& text);
+// The same; the bytes are on the disk when it appears, whatever happens to the machine.
+void write_file_durably(const std::string& path, std::span<const std::byte> bytes);
 
 // $XDG_CACHE_HOME/gyrus/NAME, or ~/.cache/gyrus/NAME; empty where there is no home.
 std::string user_cache_folder(const std::string& name);

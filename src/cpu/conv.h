@@ -69,4 +69,7 @@ ConvPlan prepare_conv(const ConvShape& shape, const float* weights, const ConvOp
 void run_conv(const ConvPlan& plan, const float* input, const float* bias, float* output, ThreadPool& pool,
               const ConvEpilogue& epilogue = {});
 
+// The gradient of such a convolution in its weights, where g [N,O,D,H,W] is that of its result.
+void run_conv_weights(const ConvShape& shape, const float* x, const float* g, float* out, ThreadPool& pool);
+
 }  // namespace gyrus::cpu

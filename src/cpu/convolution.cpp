@@ -14,8 +14,8 @@
 namespace gyrus::cpu {
 namespace {
 
-ConvShape conv_shape(const Graph& graph, const Node& node, const Shape& out) {
-  const Shape &x = graph.type(node.inputs[0]).shape, &w = graph.type(node.inputs[1]).shape;
+// Of a convolution of x with weights w.
+ConvShape conv_shape(const Node& node, const Shape& x, const Shape& w, const Shape& out) {
   const size_t rank = x.size() - 2;
   const ConvAttrs attrs = conv_attrs(node, rank);
   ConvShape shape;
@@ -46,7 +46,7 @@ struct Convolution {
     has_bias = has_input(node, 2, node.inputs.size());
     if (has_bias) b = graph.type(node.inputs[2]);
     constant = graph.is_constant(node.inputs[1]);
-    const ConvShape shape = conv_shape(graph, node, out);
+    const ConvShape shape = conv_shape(node, x.shape, w.shape, out);
     if (constant) {
       const Singles weights(w, graph.constant(node.inputs[1]).data.data());
       plan = prepare_conv(shape, weights.data(), options);
@@ -165,6 +165,19 @@ Prepared prepare_conv_argmax(const Graph& graph, const Node& node, const KernelO
       else
         put_labels<uint32_t>(labels.data(), strip.voxels, at.outputs[0], first);
     });
+  };
+  return made;
+}
+
+Prepared prepare_conv_weights(const Graph& graph, const Node& node, const KernelOptions&) {
+  const TensorType x = graph.type(node.inputs[0]), g = graph.type(node.inputs[1]);
+  const Shape& weights = graph.type(node.outputs[0]).shape;
+  if (element_count(weights) == 0 || element_count(x.shape) == 0) return prepare_generic(graph, node, {});
+  Prepared made;
+  made.kernel = "conv_weights";
+  made.run = [shape = conv_shape(node, x.shape, weights, g.shape), x, g](const Places& at, ThreadPool& pool) {
+    const Singles input(x, at.inputs[0]), slopes(g, at.inputs[1]);
+    run_conv_weights(shape, input.data(), slopes.data(), floats(at.outputs[0]), pool);
   };
   return made;
 }

@@ -38,6 +38,7 @@ Prepared prepare(const Graph& graph, const Node& node, const KernelOptions& opti
 Prepared prepare_generic(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_elementwise(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_convolution(const Graph& graph, const Node& node, const KernelOptions& options);
+Prepared prepare_conv_weights(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_conv_argmax(const Graph& graph, const Node& node, const KernelOptions& options);
 Prepared prepare_norm_stats(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_norm_apply(const Graph& graph, const Node& node, const KernelOptions&);

@@ -5,6 +5,7 @@
 #include "ops/attention.h"
 #include "ops/concat.h"
 #include "ops/conv.h"
+#include "ops/conv_backward.h"
 #include "ops/expand.h"
 #include "ops/frames.h"
 #include "ops/fused.h"
@@ -24,8 +25,15 @@
 namespace gyrus::cpu {
 namespace {
 
-const std::unordered_map<const OpDef*, Prepare>& table() {
-  static const std::unordered_map<const OpDef*, Prepare> kernels = {
+using Table = std::unordered_map<const OpDef*, Prepare>;
+
+Table with_those_of_training(Table kernels) {
+  if constexpr (kTraining) kernels.emplace(&kConvWeights, prepare_conv_weights);
+  return kernels;
+}
+
+const Table& table() {
+  static const Table kernels = with_those_of_training({
       {&kSelectiveScan, prepare_selective_scan},
       {&kDeltaRule, prepare_delta_rule},
       {&kConv, prepare_convolution},
@@ -54,7 +62,7 @@ const std::unordered_map<const OpDef*, Prepare>& table() {
       {&kLstmSteps, prepare_recurrent},
       {&kGruSteps, prepare_recurrent},
       {&kFrames, prepare_movement},
-  };
+  });
   return kernels;
 }
 

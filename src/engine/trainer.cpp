@@ -62,6 +62,7 @@ struct TrainerImpl {
                   options.program),
         names(trainable(graph, options.training)) {
     training_graph(graph, options.training);  // what is wrong is said now
+    learning_rate(options.schedule, 0);
     reset_scale();
   }
 
@@ -153,8 +154,19 @@ struct TrainerImpl {
     } catch (const Error& error) {
       where = std::string("; ") + error.what();
     }
-    fail(ErrorCode::NonFinite, "training", "the loss of step ", updates + 1, " is ", loss,
-         "; parameters are those of the last good step", where);
+    const char* kept = are_parameters_finite() ? "parameters are those of the last good step"
+                                               : "parameters are not finite since the update before, whose gradients "
+                                                 "or rate were too large: load what was saved";
+    fail(ErrorCode::NonFinite, "training", "the loss of step ", updates + 1, " is ", loss, "; ", kept, where);
+  }
+
+  bool are_parameters_finite() const {
+    return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+      const Tensor values = memory.read(name);
+      for (int64_t i = 0; i < values.size(); ++i)
+        if (!std::isfinite(get(values, i))) return false;
+      return true;
+    });
   }
 };
 
@@ -241,6 +253,7 @@ int64_t Trainer::skipped() const {
 }
 
 void Trainer::set_schedule(const Schedule& schedule) {
+  learning_rate(schedule, 0);  // what is wrong is said now
   const std::lock_guard lock(impl_->mutex);
   impl_->options.schedule = schedule;
 }

@@ -39,6 +39,13 @@ Value by_class(Value weight, const Shape& scores) {
   return reshape(weight, line);
 }
 
+// wrong^gamma. Below 1 its slope has no end at 0, where the loss that it is multiplied with is 0.
+Value focus(Value wrong, double gamma) {
+  constexpr double kLeast = 1e-12;
+  if (gamma > 0 && gamma < 1) wrong = max(wrong, scalar(wrong, kLeast));
+  return pow(wrong, scalar(wrong, gamma));
+}
+
 Value chosen(Value where_true, Value x) { return reduce_sum(where(where_true, x, scalar(x, 0)), {{1}, false}); }
 
 // By log-probabilities lp: l = -(1 - s) w[t] lp[t] - s/C Σ w lp.
@@ -64,7 +71,9 @@ Value class_loss(Value lp, Value target, const ClassLossOptions& options, const 
     counts = where(ignored, scalar(l, 0), one);
   }
   if (options.over != LossOver::Mean || !counts) return over_elements(l, options.over);
-  return reduce_sum(l) / reduce_sum(counts);
+  // Where nothing counts, a patch of the class that is ignored say, there is nothing to learn.
+  const Value total = reduce_sum(counts);
+  return reduce_sum(l) / where(equal(total, scalar(total, 0)), scalar(total, 1), total);
 }
 
 }  // namespace
@@ -122,14 +131,14 @@ Value dice(Value x, Value target, const DiceOptions& options) {
 Value focal(Value x, Value target, const FocalOptions& options) {
   const Value at = is_true(x, target, "focal");
   const Value lp = chosen(at, log_softmax(x, 1)), wrong = -expm1(lp);
-  Value l = -(pow(wrong, scalar(wrong, options.gamma)) * lp);
+  Value l = -(focus(wrong, options.gamma) * lp);
   if (options.weight) l = l * chosen(at, expand(by_class(options.weight, x.shape()), x.shape()));
   return over_elements(l, options.over);
 }
 
 Value focal_sigmoid(Value x, Value target, const FocalOptions& options) {
   const Value wrong = target * sigmoid(-x) + (1 - target) * sigmoid(x);
-  Value l = pow(wrong, scalar(wrong, options.gamma)) * bce_with_logits(x, target, {.over = LossOver::None});
+  Value l = focus(wrong, options.gamma) * bce_with_logits(x, target, {.over = LossOver::None});
   if (options.alpha) l = l * affine(target, 2 * *options.alpha - 1, 1 - *options.alpha);
   return over_elements(l, options.over);
 }

@@ -147,7 +147,8 @@ class Updater {
     if (o_.centered) {
       const Term a = mixed(k[3], g, o_.alpha);
       results.push_back(k.becomes(3, a));
-      spread = s - apply("square", a);
+      // Rounding may leave less than nothing, whose root is no number.
+      spread = apply("relu", s - apply("square", a));
     }
     results.push_back(g / affine(apply("sqrt", spread), 1, o_.eps));
     const std::vector<Value> made = k.make(results);

@@ -2,7 +2,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "gyrus/train.h"
+#include "core/error.h"
+#include "gyrus/train_fields.h"
 
 namespace gyrus {
 namespace {
@@ -13,7 +14,7 @@ double between(double x, double y, double f, bool linear) {
 }
 
 double cosine(const Schedule& s, double t) {
-  const double f = std::min(1.0, t / static_cast<double>(std::max<int64_t>(1, s.total)));
+  const double f = std::min(1.0, t / static_cast<double>(s.total));
   return s.least + (s.rate - s.least) * (1 + std::cos(std::numbers::pi * f)) / 2;
 }
 
@@ -24,16 +25,30 @@ double one_cycle(const Schedule& s, double t) {
   return between(s.rate, first / s.final_div, std::min(1.0, (t - peak) / (last - peak)), s.linear);
 }
 
+void check(const Schedule& schedule) {
+  each_schedule_field([&](const auto& field, auto member) {
+    if (!field.is_of(schedule.kind)) return;
+    const auto check_number = [&](double value) {
+      if (!(value >= field.least && value <= field.most))
+        fail(ErrorCode::InvalidInput, "schedule", field.name, " is ", value, ", expected ", field.least, " to ",
+             field.most);
+    };
+    if constexpr (std::is_same_v<decltype(member), std::vector<int64_t> Schedule::*>)
+      for (const int64_t value : schedule.*member) check_number(static_cast<double>(value));
+    else
+      check_number(static_cast<double>(schedule.*member));
+  });
+}
+
 }  // namespace
 
 double learning_rate(const Schedule& schedule, int64_t step) {
+  check(schedule);
   const auto t = static_cast<double>(step);
   switch (schedule.kind) {
     case ScheduleKind::Constant: break;
     case ScheduleKind::ByStep:
-      return schedule.rate *
-             std::pow(schedule.gamma, std::floor(static_cast<double>(step) /
-                                                 static_cast<double>(std::max<int64_t>(1, schedule.step_size))));
+      return schedule.rate * std::pow(schedule.gamma, std::floor(t / static_cast<double>(schedule.step_size)));
     case ScheduleKind::MultiStep: {
       const auto passed = std::count_if(schedule.milestones.begin(), schedule.milestones.end(),
                                         [&](int64_t milestone) { return milestone <= step; });

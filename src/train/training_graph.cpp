@@ -7,6 +7,7 @@
 #include "graph/op.h"
 #include "graph/rewriter.h"
 #include "gyrus/ops.h"
+#include "gyrus/train_fields.h"
 #include "train/autodiff.h"
 #include "train/optimizer.h"
 
@@ -27,14 +28,33 @@ const ParameterGroup* group_of(const TrainingOptions& options, const std::string
   return nullptr;
 }
 
+bool is_parameter(const Graph& graph, const State& state) {
+  return state.next == kNoValue && graph.type(state.value).dtype == DType::F32;
+}
+
 std::vector<State> trained(const Graph& graph, const TrainingOptions& options) {
   std::vector<State> all;
   for (const State& state : graph.states()) {
     const ParameterGroup* group = group_of(options, state.name);
-    const bool parameter = state.next == kNoValue && graph.type(state.value).dtype == DType::F32;
-    if (parameter && !(group && group->frozen)) all.push_back(state);
+    if (is_parameter(graph, state) && !(group && group->frozen)) all.push_back(state);
   }
   return all;
+}
+
+// A pattern that matches nothing is a slip of the pen.
+void check_groups(const Graph& graph, const TrainingOptions& options) {
+  for (const ParameterGroup& group : options.groups) {
+    std::string known;
+    bool found = false;
+    for (const State& state : graph.states()) {
+      if (!is_parameter(graph, state)) continue;
+      found = found || matches(group.pattern.c_str(), state.name.c_str());
+      known += (known.empty() ? "" : ", ") + state.name;
+    }
+    if (!found)
+      fail(ErrorCode::InvalidInput, "groups", "\"", group.pattern,
+           "\" matches no parameter; there are: ", known.empty() ? "none" : known);
+  }
 }
 
 ValueId loss_of(const Graph& graph, const TrainingOptions& options) {
@@ -75,7 +95,21 @@ void clip(std::vector<Value>& gradients, const TrainingOptions& options) {
   for (Value& g : gradients) g = g * factor;
 }
 
+// Who gives the numbers may be a config, a page or a program.
+void check(const Optimizer& optimizer) {
+  each_optimizer_field([&](const auto& field, auto member) {
+    const auto value = static_cast<double>(optimizer.*member);
+    if (field.is_of(optimizer.kind) && !(value >= field.least && value <= field.most))
+      fail(ErrorCode::InvalidInput, "optimizer", field.name, " is ", value, ", expected ", field.least, " to ",
+           field.most);
+  });
+  if (optimizer.kind == OptimizerKind::Sgd && optimizer.nesterov &&
+      (optimizer.momentum == 0 || optimizer.dampening != 0))
+    fail(ErrorCode::InvalidInput, "optimizer", "nesterov wants a momentum, and no dampening");
+}
+
 void check(const TrainingOptions& options) {
+  check(options.optimizer);
   if (options.accumulate < 1)
     fail(ErrorCode::InvalidInput, "accumulate", "is ", options.accumulate, ", expected 1 or more");
   if (const auto& s = options.loss_scaling; s && !(s->least >= kLeastScale && s->least <= s->start &&
@@ -102,6 +136,7 @@ class Builder {
   Builder(const Graph& graph, const TrainingOptions& options)
       : options_(options), graph_(differentiable(graph)), parameters_(trained(graph_, options)) {
     check(options);
+    check_groups(graph_, options);
     if (parameters_.empty())
       fail(ErrorCode::InvalidGraph, "training",
            "the network has no parameters to train; give them as states "

@@ -44,12 +44,13 @@ void drop_older(const std::string& folder, const std::string& file, const std::s
 void write_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
   const LoopState& state = checkpoint.state;
   const std::string file = cat("checkpoint-", state.step, ".safetensors");
-  write_file(in(folder, file), checkpoint.trainer);
+  write_file_durably(in(folder, file), checkpoint.trainer);
   Json json = {{"format", kFormat},           {"step", state.step},       {"file", file},
                {"config", checkpoint.config}, {"seconds", state.seconds}, {"stale", state.stale}};
   if (state.best_dice)
     json["best"] = {{"dice", *state.best_dice}, {"step", state.best_step}, {"file", state.best_file}};
-  write_file(in(folder, kIndex), json.dump(1) + "\n");
+  const std::string text = json.dump(1) + "\n";
+  write_file_durably(in(folder, kIndex), std::as_bytes(std::span(text.data(), text.size())));
   drop_older(folder, file, state.best_file);
 }
 
@@ -84,12 +85,13 @@ TrainLog::TrainLog(const std::string& folder, int64_t step) : path_(in(folder, "
   std::string kept;
   if (step > 0 && fs::exists(path_, failed)) {
     std::istringstream lines(text_of(path_));
-    for (std::string line; std::getline(lines, line);) {
-      const Json json = Json::parse(line, nullptr, false);
-      // A line that the end of the program cut is dropped too.
-      if (!json.is_object() || !json.contains("step") || json["step"].get<int64_t>() > step) break;
-      note(line);
-      kept += line + "\n";
+    try {
+      for (std::string line; std::getline(lines, line);) {
+        if (Json::parse(line).at("step").get<int64_t>() > step) break;
+        note(line);
+        kept += line + "\n";
+      }
+    } catch (const Json::exception&) {  // the end of the program cut the line
     }
   }
   write_file(path_, kept);
@@ -121,8 +123,9 @@ void TrainLog::note(const std::string& line) {
 void TrainLog::write(const std::string& line) {
   note(line);
   const std::string text = line + "\n";
-  if (::write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    fail(ErrorCode::Io, path_, "cannot be written: ", std::strerror(errno));
+  const ssize_t written = ::write(file_, text.data(), text.size());
+  if (written != static_cast<ssize_t>(text.size()))
+    fail(ErrorCode::Io, path_, "cannot be written: ", std::strerror(written < 0 ? errno : ENOSPC));
 }
 
 void TrainLog::add_step(int64_t step, double loss, double rate, double seconds) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "core/error.h"
@@ -22,6 +23,7 @@ constexpr int64_t kMostSteps = 100'000'000;
 constexpr int64_t kMostExtent = 2048;
 constexpr int64_t kMostClasses = 256;  // labels are bytes
 constexpr double kLarge = 1e30;
+constexpr double kLeastClip = 1e-12;  // at 0 nothing would change
 
 // A path as seen from the config's folder.
 std::string located(const std::string& file, const std::string& path) {
@@ -136,7 +138,7 @@ DataConfig read_data(ConfigObject object, int64_t classes) {
   }
   data.margin = object.integer("margin", 0, 0, 256);
   if (data.margin > 0 && data.patch.empty()) object.bad("margin", "lies around a patch, and there is none");
-  data.samples = object.integer("samples", 1, 1, 1'000'000);
+  data.samples = object.integer("samples", 1, 1, 10'000);
   data.foreground = object.number("foreground", 0, 0, 1);
   object.done();
   return data;
@@ -151,6 +153,8 @@ LossTerm read_term(LossTerm::Kind kind, ConfigObject object, int64_t classes) {
     term.class_weights = object.numbers("class_weights", 0, kLarge);
     if (static_cast<int64_t>(term.class_weights.size()) != classes)
       object.bad("class_weights", cat(term.class_weights.size(), " weights for ", classes, " classes"));
+    if (std::all_of(term.class_weights.begin(), term.class_weights.end(), [](double w) { return w == 0; }))
+      object.bad("class_weights", "all are 0, so that nothing counts");
   }
   if (kind == LossTerm::Kind::CrossEntropy) {
     term.label_smoothing = object.number("label_smoothing", 0, 0, 0.99);
@@ -197,7 +201,8 @@ std::vector<LossTerm> read_loss(ConfigObject& root, int64_t classes) {
     }
   }
   loss.done();
-  if (terms.empty()) root.bad("loss", "is a sum of nothing");
+  if (std::all_of(terms.begin(), terms.end(), [](const LossTerm& term) { return term.weight == 0; }))
+    root.bad("loss", "is a sum of nothing");
   return terms;
 }
 
@@ -246,6 +251,7 @@ void read_schedule(ConfigObject object, int64_t updates, Schedule& schedule) {
       if (member == &Schedule::rate) return;  // stands with the optimiser
     read(field, member);
   });
+  if (schedule.kind == ScheduleKind::ByStep) object.at("step_size");
   const bool ends = warms_up || schedule.kind == ScheduleKind::Cosine || schedule.kind == ScheduleKind::OneCycle;
   if (ends && !object.has("total")) schedule.total = std::max<int64_t>(1, updates - (warms_up ? schedule.warmup : 0));
   object.done();
@@ -338,6 +344,10 @@ std::vector<std::string> read_classes(ConfigObject& root) {
   }
   if (labels.size() < 2 || static_cast<int64_t>(labels.size()) > kMostClasses)
     root.bad("classes", cat(labels.size(), " classes are not between 2 and ", kMostClasses));
+  std::set<std::string> names;
+  for (const std::string& name : labels)
+    if (name.empty() || !names.insert(name).second)
+      root.bad("classes", cat("\"", name, "\" ", name.empty() ? "is no name" : "stands twice"));
   return labels;
 }
 
@@ -347,7 +357,8 @@ std::string hash_of(Json root, const Schedule& schedule) {
        {"title", "description", "licence", "citation", "components", "fill_holes", "allow_empty", "steps",
         "checkpoint_every", "log_every", "out", "stop", "export", "keep", "validation", "evaluation"})
     root.erase(key);
-  root["schedule_total"] = schedule.total;
+  root["schedule_total"] = std::max<int64_t>(1, schedule.total);
+  if (schedule.kind == ScheduleKind::WarmupCosine) root["schedule_warmup"] = schedule.warmup;
   const std::string text = root.dump(-1, ' ', false, Json::error_handler_t::replace);
   Sha256 sha;
   sha.add(std::as_bytes(std::span(text.data(), text.size())));
@@ -386,8 +397,8 @@ void read_result(ConfigObject& root, TrainConfig& config) {
 void read_optional(ConfigObject& root, TrainConfig& config) {
   if (root.has("clip")) {
     ConfigObject clip = root.object("clip");
-    config.training.clip_norm = clip.number("norm", 0, kLarge);
-    config.training.clip_value = clip.number("value", 0, kLarge);
+    config.training.clip_norm = clip.number("norm", kLeastClip, kLarge);
+    config.training.clip_value = clip.number("value", kLeastClip, kLarge);
     clip.done();
   }
   if (root.has("groups")) read_groups(root, config);
@@ -444,11 +455,14 @@ TrainConfig parse_config(const std::string& text, const std::string& file, std::
   config.training.recompute = kRecompute[root.word("recompute", {"norms", "cheap", "none"})];
   for (const char* key : {"optimizer", "schedule"}) root.expect(key);
   root.done();
-  for (const SubjectsConfig* subjects : {&config.data.subjects, &config.validation.subjects})
-    for (const PairConfig& pair : subjects->pairs)
-      if (pair.image.empty() && !config.augment.synthesize)
-        fail(ErrorCode::InvalidInput, file, "data: ", pair.labels,
-             " has no image; give one, or augment.synthesize, which makes images from labels");
+  for (const PairConfig& pair : config.data.subjects.pairs)
+    if (pair.image.empty() && !config.augment.synthesize)
+      fail(ErrorCode::InvalidInput, file, "data: ", pair.labels,
+           " has no image; give one, or augment.synthesize, which makes images from labels");
+  for (const PairConfig& pair : config.validation.subjects.pairs)
+    if (pair.image.empty())
+      fail(ErrorCode::InvalidInput, file, "validation: ", pair.labels,
+           " has no image to validate with; name pairs with images");
   config.hash = hash_of(json, config.schedule);
   return config;
 }

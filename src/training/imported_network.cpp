@@ -1,10 +1,12 @@
 // A network from its file: a layer list or other model of layers, or ONNX, with the weights that with_parameters()
 // finds.
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/tensor.h"
+#include "engine/manifest.h"
 #include "gyrus/program.h"
 #include "gyrus/train.h"
 #include "import/model.h"
@@ -23,9 +25,14 @@ class ImportedNetwork : public TrainNetwork {
  public:
   ImportedNetwork(const std::string& path, int64_t classes, const Shape& extents) : path_(path) {
     if (const auto file = onnx::open_model(path)) onnx_ = file->path;
+    if (is_onnx()) multiple_ = multiple_of_folder();
     if (!is_onnx() && load_model(path).format.rfind("layer list", 0) != 0)
       fail(ErrorCode::Unsupported, path, "is a ", load_model(path).format,
            ", which is not written back; train a layer list or an ONNX file");
+    for (const int64_t extent : extents)
+      if (extent % multiple_ != 0)
+        fail(ErrorCode::InvalidInput, path, "takes extents that are multiples of ", multiple_, ", not ",
+             to_string(extents), ": give another data.patch");
     const Graph graph = graph_for({1, 1, extents[0], extents[1], extents[2]});
     const Shape scores = graph.type(graph.outputs()[0].value).shape;
     if (graph.inputs().size() != 1 || scores.size() != 5 || scores[1] != classes)
@@ -71,6 +78,7 @@ class ImportedNetwork : public TrainNetwork {
     return with_initializers(read_file(onnx_), weights);
   }
   bool is_onnx() const override { return !onnx_.empty(); }
+  int64_t multiple() const override { return multiple_; }
 
  private:
   Graph graph_for(const Shape& image) const {
@@ -93,6 +101,22 @@ class ImportedNetwork : public TrainNetwork {
     return with_parameters(graph);
   }
 
+  // As its gyrus.json says, if there is one.
+  int64_t multiple_of_folder() const {
+    const std::string manifest = (fs::path(path_) / kManifestName).string();
+    std::error_code failed;
+    if (!fs::is_regular_file(manifest, failed)) return 1;
+    const std::vector<std::byte> bytes = read_file(manifest);
+    const auto* text = reinterpret_cast<const char*>(bytes.data());
+    const auto json = nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
+    const auto found = json.is_object() ? json.find("multiple") : json.end();
+    if (!json.is_object() || found == json.end()) return 1;
+    constexpr int64_t kMost = 1024;
+    if (!found->is_number_integer() || *found < 1 || *found > kMost)
+      fail(ErrorCode::InvalidModel, manifest, "multiple: expected a whole number from 1 to ", kMost);
+    return found->get<int64_t>();
+  }
+
   // What the importer computed with at once is no weight of the graph any more.
   void check_all_are_found() const {
     if (!is_onnx()) return;
@@ -105,6 +129,7 @@ class ImportedNetwork : public TrainNetwork {
 
   std::string path_;
   std::string onnx_;  // the file; empty where it is none
+  int64_t multiple_ = 1;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "import/onnx_path.h"
 
 namespace gyrus {
 namespace {
@@ -175,6 +176,15 @@ std::vector<std::byte> with_initializers(const std::vector<std::byte>& file,
       out += fields.whole;
   }
   return to_bytes(out);
+}
+
+std::map<std::string, Tensor> onnx_weights(const std::string& path, const std::map<std::string, Tensor>& names) {
+  const auto file = onnx::open_model(path);
+  if (!file) fail(ErrorCode::InvalidModel, path, "is no ONNX file");
+  std::map<std::string, Tensor> weights;
+  for (const onnx::TensorProto& proto : file->model.graph.initializers)
+    if (names.count(proto.name)) weights[proto.name] = onnx::to_tensor(proto, path, file->external);
+  return weights;
 }
 
 }  // namespace gyrus

@@ -38,4 +38,7 @@ class OnnxWriter {
 std::vector<std::byte> with_initializers(const std::vector<std::byte>& file,
                                          const std::map<std::string, Tensor>& weights);
 
+// The initializers of a file that are called as these, with their types. What it lacks is left out.
+std::map<std::string, Tensor> onnx_weights(const std::string& path, const std::map<std::string, Tensor>& names);
+
 }  // namespace gyrus

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -18,6 +19,16 @@ namespace {
 
 constexpr size_t kMostKept = size_t{16} << 30;  // bytes of volumes in memory
 constexpr size_t kMostValues = 256;             // labels are bytes
+
+// A label map: whole numbers alone.
+Volume read_labels(const std::string& path) {
+  constexpr double kMost = std::numeric_limits<int32_t>::max();
+  Volume labels = read_volume(path);
+  for (int64_t i = 0; i < labels.voxels(); ++i)
+    if (const double value = value_at(labels, i); !(std::abs(value) <= kMost) || value != std::floor(value))
+      fail(ErrorCode::InvalidInput, path, "holds ", value, ", which is no label; is it an image?");
+  return labels;
+}
 
 // Labels on another grid, by the nearest voxel; 0 outside.
 Volume nearest(const Volume& labels, const Volume& grid) {
@@ -105,7 +116,11 @@ bool LabelMap::knows(int64_t label) const {
   return classes.empty() ? label >= 0 && label < count : classes.count(label) != 0;
 }
 
-int64_t LabelMap::class_of(int64_t label) const { return classes.empty() ? label : classes.at(label); }
+int64_t LabelMap::class_of(int64_t label) const {
+  if (classes.empty()) return label;
+  const auto found = classes.find(label);
+  return found == classes.end() ? 0 : found->second;
+}
 
 Subjects::Subjects(const TrainConfig& config, SubjectsConfig subjects, bool synthesized)
     : config_(config), from_(std::move(subjects)), synthesized_(synthesized) {
@@ -114,10 +129,11 @@ Subjects::Subjects(const TrainConfig& config, SubjectsConfig subjects, bool synt
   class_voxels_.assign(static_cast<size_t>(config.classes()), 0);
   const size_t count = from_.pairs.size() + static_cast<size_t>(from_.phantoms.count);
   if (synthesized_) {
-    // The values must be known before any map is turned into places.
-    std::set<int64_t> values;
+    // The values must be known before any map is turned into places. 0 lies around volumes that are smaller than a
+    // patch.
+    std::set<int64_t> values = {0};
     for (const PairConfig& pair : from_.pairs) {
-      const Volume labels = read_volume(pair.labels);
+      const Volume labels = read_labels(pair.labels);
       for (int64_t i = 0; i < labels.voxels(); ++i) values.insert(static_cast<int64_t>(value_at(labels, i)));
     }
     for (int64_t i = 0; i < (from_.phantoms.count > 0 ? kTissues : 0); ++i) values.insert(i);
@@ -176,10 +192,7 @@ Subject Subjects::load(size_t i) const {
 
 std::vector<uint8_t> Subjects::mapped(const Volume& labels, const std::string& name) const {
   return turned<uint8_t>(labels.dims, [&](int64_t i) {
-    const double value = value_at(labels, i);
-    const auto label = static_cast<int64_t>(value);
-    if (static_cast<double>(label) != value)
-      fail(ErrorCode::InvalidInput, name, "holds ", value, ", which is no label; is it an image?");
+    const auto label = static_cast<int64_t>(value_at(labels, i));
     if (!labels_.knows(label))
       fail(ErrorCode::InvalidInput, name, "holds label ", label,
            labels_.classes.empty() ? cat("; the classes are 0 to ", labels_.count - 1, " (", config_.file, ": classes)")
@@ -191,7 +204,7 @@ std::vector<uint8_t> Subjects::mapped(const Volume& labels, const std::string& n
 }
 
 Subject Subjects::load_files(const PairConfig& pair) const {
-  Volume labels = read_volume(pair.labels);
+  Volume labels = read_labels(pair.labels);
   Subject subject;
   if (!pair.image.empty()) {
     Volume image = read_volume(pair.image);
@@ -231,6 +244,21 @@ Subject Subjects::load_phantom(size_t i) const {
   return subject;
 }
 
+namespace {
+
+// Label maps without labels: most often the wrong files, or a map that forgets them.
+void refuse_one_class(const TrainConfig& config, const Subjects& subjects) {
+  const std::vector<int64_t>& voxels = subjects.class_voxels();
+  const auto seen = [](int64_t count) { return count > 0; };
+  if (std::count_if(voxels.begin(), voxels.end(), seen) != 1) return;
+  const auto only = std::find_if(voxels.begin(), voxels.end(), seen) - voxels.begin();
+  if (config.data.subjects.phantoms.count == 0)
+    fail(ErrorCode::InvalidInput, config.file, "data: every voxel of all label maps is \"",
+         config.labels[static_cast<size_t>(only)], "\", so that there is nothing to learn");
+}
+
+}  // namespace
+
 DataSets load_data(const TrainConfig& config) {
   SubjectsConfig training = config.data.subjects, validation = config.validation.subjects;
   if (config.validation.share > 0) {
@@ -243,6 +271,7 @@ DataSets load_data(const TrainConfig& config) {
   }
   DataSets sets;
   sets.training = std::make_unique<Subjects>(config, std::move(training), config.augment.synthesize);
+  refuse_one_class(config, *sets.training);
   if (!validation.empty()) sets.validation = std::make_unique<Subjects>(config, std::move(validation), false);
   return sets;
 }

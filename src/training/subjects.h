@@ -28,7 +28,7 @@ struct LabelMap {
   std::map<int64_t, int64_t> classes;
   int64_t count = 0;  // of classes
 
-  // Of a label that the config allows.
+  // Of a label that the config allows, or of the 0 around volumes: the background, unless the config says otherwise.
   int64_t class_of(int64_t label) const;
   bool knows(int64_t label) const;
 };

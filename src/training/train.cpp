@@ -8,12 +8,14 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "engine/policy.h"
 #include "engine/program_plan.h"
 #include "gyrus/trainer.h"
 #include "import/safetensors.h"
 #include "training/checkpoint.h"
 #include "training/model_folder.h"
 #include "training/networks.h"
+#include "training/onnx_write.h"
 #include "training/pictures.h"
 #include "training/step_graph.h"
 #include "training/subjects.h"
@@ -26,6 +28,8 @@ namespace fs = std::filesystem;
 
 using Clock = std::chrono::steady_clock;
 using Weights = std::map<std::string, Tensor>;
+
+constexpr int64_t kMostLosses = 3;  // of the device behind one checkpoint
 
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -43,12 +47,30 @@ TrainerOptions trainer_options(const TrainConfig& config, const TrainRun& run) {
   return options;
 }
 
-Weights start_weights(const std::string& path) {
-  const fs::path given(path);
-  std::error_code failed;
-  const std::string file = fs::is_directory(given, failed) ? (given / "model.safetensors").string() : path;
+Weights read_weights(const std::string& file) {
   const std::vector<std::byte> bytes = read_file(file);
   return read_safetensors_exactly(std::span(bytes), file);
+}
+
+// Those of a safetensors file or of a model's folder as they start from now on.
+void start_from(TrainNetwork& network, const std::string& path) {
+  const fs::path given(path);
+  std::error_code failed;
+  if (!fs::is_directory(given, failed)) return network.set_start(read_weights(path), path);
+  const std::string onnx = (given / "model.onnx").string(), tensors = (given / "model.safetensors").string();
+  const bool is_onnx = !fs::exists(tensors, failed) && fs::exists(onnx, failed);
+  network.set_start(is_onnx ? onnx_weights(onnx, network.start()) : read_weights(tensors), path);
+}
+
+// Whether all states of a checkpoint are numbers. Where gradients overflow in a step with a good loss, weights are not,
+// and the next loss will tell.
+bool are_finite(const std::vector<std::byte>& states) {
+  for (const auto& [name, tensor] : read_safetensors_exactly(std::span(states), "states")) {
+    if (tensor.dtype != DType::F32) continue;
+    const float* values = tensor.as<float>();
+    if (!std::all_of(values, values + tensor.size(), [](float v) { return std::isfinite(v); })) return false;
+  }
+  return true;
 }
 
 // Everything that is known before a device is opened.
@@ -68,10 +90,13 @@ Prepared prepare(const TrainConfig& config) {
     if (extent % made.network->multiple() != 0)
       fail(ErrorCode::InvalidInput, config.file, "data.patch: ", to_string(made.extents), " is no multiple of ",
            made.network->multiple(), ", which this network needs");
-  if (!config.start.empty()) made.network->set_start(start_weights(config.start), config.start);
+  if (!config.start.empty()) start_from(*made.network, config.start);
   if (config.adapters.rank > 0) made.network->add_adapters(config.adapters, config.seed);
   made.graph = step_graph(config, *made.network, made.data.training->labels(), made.extents);
-  training_graph(made.graph, trainer_options(config, {}).training);  // what is wrong with the options is said now
+  const TrainingOptions options = trainer_options(config, {}).training;
+  if (trainable(made.graph, options).empty())
+    fail(ErrorCode::InvalidInput, config.file, "groups: all weights are frozen, so that there is nothing to train");
+  training_graph(made.graph, options);  // what is wrong with the options is said now
   return made;
 }
 
@@ -81,8 +106,10 @@ class Training {
       : config_(config), run_(run), out_(run.out.empty() ? config.out : run.out), prepared_(prepare(config)) {}
 
   TrainResult go() {
-    std::optional<Checkpoint> checkpoint = start_folder();
+    std::optional<Checkpoint> checkpoint = look_into_folder();
     open();
+    if (run_.opened) run_.opened(device_->adapter());
+    make_folder();
     if (checkpoint) {
       restore(*checkpoint);
     } else {
@@ -90,16 +117,18 @@ class Training {
     }
     log_.emplace(out_, state_.step);
     if (!log_->curves().loss.empty()) loss_ = log_->curves().loss.back().value;
-    int64_t lost_at = -1;
+    int64_t lost_from = -1, losses = 0;
     for (;;) {
       try {
         loop();
         break;
       } catch (const Error& error) {
-        if (error.code() != ErrorCode::Device || !device_->lost() || lost_at == state_.step) throw;
+        if (error.code() != ErrorCode::Device || !device_->lost()) throw;
         checkpoint = read_checkpoint(out_);
-        lost_at = checkpoint->state.step;
-        say(cat("the device was lost at step ", state_.step + 1, "; going on from the checkpoint of step ", lost_at));
+        losses = checkpoint->state.step == lost_from ? losses + 1 : 1;
+        if (losses > kMostLosses) throw;
+        lost_from = checkpoint->state.step;
+        say(cat("the device was lost at step ", state_.step + 1, "; going on from the checkpoint of step ", lost_from));
         next_ = {};
         open();
         restore(*checkpoint);
@@ -111,8 +140,8 @@ class Training {
   }
 
  private:
-  // Nothing is written before; refuses to overwrite a training and to go on with another config.
-  std::optional<Checkpoint> start_folder() {
+  // Refuses to overwrite a training and to go on with another config.
+  std::optional<Checkpoint> look_into_folder() const {
     std::optional<Checkpoint> checkpoint = read_checkpoint(out_);
     if (checkpoint && !run_.resume)
       fail(ErrorCode::InvalidInput, out_, "holds a training that reached step ", checkpoint->state.step,
@@ -122,16 +151,21 @@ class Training {
       fail(ErrorCode::InvalidInput, config_.file, "is not the config that ", out_,
            " was started with; only validation, stop, what concerns files and, where no schedule depends on them, "
            "steps may change");
+    return checkpoint;
+  }
+
+  // Nothing is written before.
+  void make_folder() const {
     std::error_code failed;
     fs::create_directories(out_, failed);
     if (failed) fail(ErrorCode::Io, out_, "cannot be made: ", failed.message());
-    return checkpoint;
   }
 
   void open() {
     validator_.reset();
     trainer_.reset();
-    device_.emplace(open_gpu(run_.device));
+    device_.emplace(open_best(run_.device, run_.threads));
+    if (device_->is_cpu() && config_.halves) refuse_halves_on_cpu();
     trainer_.emplace(*device_, prepared_.graph, trainer_options(config_, run_));
     if (prepared_.data.validation)
       validator_.emplace(*device_, *prepared_.network, trainer_->memory(), program_options(),
@@ -162,7 +196,13 @@ class Training {
 
   void save() {
     state_.seconds = spent_ + since(begin_);
-    write_checkpoint(out_, {state_, config_.hash, trainer_->save()});
+    std::vector<std::byte> states = trainer_->save();
+    if (!are_finite(states))
+      fail(ErrorCode::NonFinite, config_.file, "weights are not finite after step ", state_.step,
+           ", though its loss was: lower the rate or clip gradients; the checkpoint of step ", saved_, " is kept in ",
+           out_);
+    write_checkpoint(out_, {state_, config_.hash, std::move(states)});
+    saved_ = state_.step;
   }
 
   void restore(const Checkpoint& checkpoint) {
@@ -170,7 +210,8 @@ class Training {
     state_ = checkpoint.state;
     spent_ = state_.seconds;
     begin_ = Clock::now();
-    first_ = state_.step;
+    first_ = saved_ = state_.step;
+    stopped_ = config_.patience > 0 && state_.stale >= config_.patience;
   }
 
   std::map<std::string, Tensor> batch() {
@@ -262,8 +303,7 @@ class Training {
     result.validation = last_;
     if (config_.keep_best && !state_.best_file.empty()) {
       const std::string file = (fs::path(out_) / state_.best_file).string();
-      const std::vector<std::byte> bytes = read_file(file);
-      last = read_safetensors_exactly(std::span(bytes), file);
+      last = read_weights(file);
       result.validation = best_ ? *best_ : Validation{*state_.best_dice, {}};
     }
     result.folder = write_model_folder(out_, config_, *prepared_.network, last);
@@ -288,6 +328,7 @@ class Training {
   std::optional<SamplePicture> sample_, input_;  // of the validation; of a step
   bool stopped_ = false;
   int64_t first_ = 0;  // the step where this run began
+  int64_t saved_ = 0;  // that of the last checkpoint
   double spent_ = 0;   // seconds before this run
   Clock::time_point begin_ = Clock::now();
   std::optional<Clock::time_point> shown_;
@@ -303,11 +344,14 @@ std::vector<PhantomScore> evaluate(const TrainConfig& config, const TrainRun& ru
     fail(ErrorCode::InvalidInput, config.file, "evaluation: is missing; it says on which phantoms");
   const std::string out = run.out.empty() ? config.out : run.out;
   const int64_t size = config.evaluation.phantoms.sizes[0];
-  const std::unique_ptr<TrainNetwork> network =
-      make_network(config.network, config.classes(), config.seed, {size, size, size});
+  // A network from a file is the one that was written.
   const std::string model = (fs::path(out) / "model").string();
-  network->set_start(start_weights(model), model);
-  const Device device = open_gpu(run.device);
+  NetworkConfig wanted = config.network;
+  const bool from_file = wanted.kind == NetworkConfig::Kind::File;
+  if (from_file) wanted.file = model;
+  const std::unique_ptr<TrainNetwork> network = make_network(wanted, config.classes(), config.seed, {size, size, size});
+  if (!from_file) start_from(*network, model);
+  const Device device = open_best(run.device, run.threads);
   ProgramOptions options;
   options.limits = run.limits;
   Validator validator(device, *network, Memory(device), options, {});

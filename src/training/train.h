@@ -28,8 +28,10 @@ struct TrainProgress {
 struct TrainRun {
   std::string out;     // instead of the config's
   std::string device;  // as for choose_adapter
+  int threads = 0;     // of the CPU; 0: as many as there are
   std::optional<Limits> limits;
   bool resume = false;
+  std::function<void(const AdapterInfo&)> opened{};  // data are good, and this is the device
   std::function<void(const TrainProgress&)> progress{};
   std::function<void(const std::string& line)> say{};
   std::function<void(int64_t step, Device&)> after_step{};  // for tests

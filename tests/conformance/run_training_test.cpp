@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -32,6 +33,7 @@ class Training : public InFolder {
   TrainRun run_into(const std::string& name) {
     TrainRun run;
     run.out = path(name);
+    run.device = "webgpu";
     run.say = [this](const std::string& line) { said_ += line + "\n"; };
     return run;
   }
@@ -65,6 +67,42 @@ TEST_F(Training, LostDeviceGoesOnFromTheCheckpoint) {
   EXPECT_THAT(said_, HasSubstr("the device was lost at step 4; going on from the checkpoint of step 2"));
   EXPECT_EQ(losses("lost"), losses("whole"));
   EXPECT_EQ(weights("lost").at("model.1.bias").data, weights("whole").at("model.1.bias").data);
+}
+
+// A device that is lost at the same step again and again is no accident.
+TEST_F(Training, ADeviceThatIsAlwaysLostEndsIt) {
+  TrainRun run = run_into("lost");
+  run.after_step = [](int64_t step, Device& device) {
+    if (step == 3) device.lose_for_test();
+  };
+  try {
+    train(config(""), run);
+    FAIL() << "it went on for ever";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Device);
+  }
+  EXPECT_EQ(std::count(said_.begin(), said_.end(), '\n'), 3);
+}
+
+// Weights that overflow in a step whose loss was good are found before they stand in a checkpoint.
+TEST_F(Training, WeightsThatAreNotFiniteAreNotKept) {
+  TrainConfig settings =
+      config(R"("optimizer": {"type": "sgd", "rate": 1e6})", R"({"channels": 3, "dilations": [1], "norm": "none"})");
+  settings.training.groups = {{.pattern = "*", .rate = 1e35}};
+  for (const int64_t every : {1, 2}) {  // the weights, or the next loss, are looked at first
+    TrainConfig these = settings;
+    these.checkpoint_every = every;
+    const std::string out = "inf" + std::to_string(every);
+    try {
+      train(these, run_into(out));
+      FAIL() << "the weights stayed finite";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::NonFinite);
+      EXPECT_THAT(error.what(), HasSubstr("weights are not finite after step 1"));
+      EXPECT_THAT(error.what(), HasSubstr("the checkpoint of step 0 is kept"));
+    }
+    EXPECT_TRUE(fs::exists(folder_ / out / "checkpoint-0.safetensors"));
+  }
 }
 
 TEST_F(Training, NonFiniteLossKeepsTheLastGoodStep) {
@@ -120,6 +158,25 @@ TEST_F(Training, UNetIsWrittenAsOnnxAndTrainedOn) {
   train(settings, run_into("more"));
   EXPECT_NE(read_file(path("unet/model/model.onnx")), read_file(path("more/model/model.onnx")));
   EXPECT_EQ(read_file(path("unet/model/model.onnx")).size(), read_file(path("more/model/model.onnx")).size());
+  // Its weights are where another one starts, and what is evaluated.
+  TrainConfig again = config(R"("start": "unet", "optimizer": {"rate": 0}, "evaluation": {"phantoms": {"count": 1,
+      "sizes": 16}})",
+                             R"({"type": "unet", "channels": [3, 4], "norm": "instance"})");
+  again.start = path("unet/model");
+  train(again, run_into("again"));
+  EXPECT_EQ(read_file(path("unet/model/model.onnx")), read_file(path("again/model/model.onnx")));
+  EXPECT_EQ(evaluate(again, run_into("unet")).at(0).validation.dice,
+            evaluate(again, run_into("again")).at(0).validation.dice);
+  settings.evaluation = again.evaluation;
+  EXPECT_EQ(evaluate(settings, run_into("more")).size(), 1u);
+  settings.data.patch = {15, 16, 16};
+  try {
+    train(settings, run_into("odd"));
+    FAIL() << "the network halves its extents";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("takes extents that are multiples of 2"));
+  }
+  settings.data.patch = {};
   settings.batch = 2;
   try {
     train(settings, run_into("two"));
@@ -159,6 +216,23 @@ TEST_F(Training, StopsWhereDiceGrowsNoMore) {
   const TrainResult result = train(settings, run_into("stopped"));
   EXPECT_TRUE(result.stopped_early);
   EXPECT_EQ(result.steps, 3);  // the first is the best, two more bring nothing
+  // So it stays when it is called again.
+  TrainRun again = run_into("stopped");
+  again.resume = true;
+  EXPECT_EQ(train(settings, again).steps, 3);
+}
+
+// The CPU's own kernels train as well; halves are refused before anything is written.
+TEST_F(Training, OnTheCpu) {
+  TrainRun run = run_into("cpu");
+  run.device = "cpu";
+  const TrainConfig settings = config(R"("loss": {"cross_entropy": 1, "dice": 1})");
+  constexpr double kSums = 1e-5;  // sums in another order, through some steps of Adam
+  EXPECT_NEAR(train(settings, run).loss, train(settings, run_into("gpu")).loss, kSums);
+  run = run_into("halves");
+  run.device = "cpu";
+  EXPECT_THROW(train(config(R"("precision": "f16")"), run), Error);
+  EXPECT_FALSE(fs::exists(folder_ / "halves"));
 }
 
 TEST_F(Training, AveragesAreWritten) {

@@ -89,13 +89,22 @@ std::string ranks_text(const std::set<size_t>& ranks) {
   return first == last ? first : first + "–" + last;
 }
 
+// Ops of floats that no pass makes, and why there is no gradient.
+std::string reason_of(std::string_view op) {
+  static const std::set<std::string_view> kLanguage = {"block_matmul",     "block_rows", "cache_rows",
+                                                       "cached_attention", "gated",      "rope_turns"};
+  if (kLanguage.count(op)) return "none: of language models, which only run";
+  return op == "splat_blend_back" ? "none: it is one" : "";
+}
+
 // Whether gradients go through an op, or why not.
 std::string gradient_text(const OpDef& def, const Seen& seen) {
   if (def.elementwise && def.elementwise->indexed && !def.only_trains) return "none: it is drawn";
   if (def.gradient || (def.elementwise && def.elementwise->derivative)) return "yes";
   if (!seen.floats) return "none: not of floats";
   if (def.decompose) return "of its parts";
-  return "made by passes, behind gradients";
+  const std::string reason = reason_of(def.name);
+  return reason.empty() ? "made by passes, behind gradients" : reason;
 }
 
 }  // namespace

@@ -44,15 +44,14 @@ struct ConvSums {
   double largest = 0;
 };
 
-ConvSums naive_conv(const ConvShape& s, const std::vector<float>& x, const std::vector<float>& w,
-                    const std::vector<float>& b) {
-  ConvSums result;
+// Calls visit(place in the result, place in x, place in the weights) for every product.
+template <class Visit>
+void every_product(const ConvShape& s, Visit visit) {
   const int64_t group_in = s.in_channels / s.groups, group_out = s.out_channels / s.groups;
   for (int64_t n = 0; n < s.batch; ++n)
     for (int64_t o = 0; o < s.out_channels; ++o)
       for (int64_t v = 0; v < product(s.output); ++v) {
         const Extents at{v / s.output[2] / s.output[1], v / s.output[2] % s.output[1], v % s.output[2]};
-        double sum = b[static_cast<size_t>(o)], size = std::abs(sum);
         for (int64_t t = 0; t < group_in * product(s.kernel); ++t) {
           const int64_t k = t % product(s.kernel), c = t / product(s.kernel);
           const Extents tap{k / s.kernel[2] / s.kernel[1], k / s.kernel[2] % s.kernel[1], k % s.kernel[2]};
@@ -65,14 +64,37 @@ ConvSums naive_conv(const ConvShape& s, const std::vector<float>& x, const std::
           if (!inside) continue;
           const int64_t channel = n * s.in_channels + o / group_out * group_in + c;
           const int64_t i = ((channel * s.input[0] + from[0]) * s.input[1] + from[1]) * s.input[2] + from[2];
-          const double value = static_cast<double>(x[static_cast<size_t>(i)]) *
-                               static_cast<double>(w[static_cast<size_t>(o * group_in * product(s.kernel) + t)]);
-          sum += value, size += std::abs(value);
+          visit(static_cast<size_t>((n * s.out_channels + o) * product(s.output) + v), static_cast<size_t>(i),
+                static_cast<size_t>(o * group_in * product(s.kernel) + t));
         }
-        result.values.push_back(sum);
-        result.largest = std::max(result.largest, size);
       }
-  return result;
+}
+
+// Sums of values that come one by one.
+struct Sums {
+  std::vector<double> values, sizes;
+
+  explicit Sums(size_t count) : values(count), sizes(count) {}
+  void add(size_t i, float a, float b) {
+    const double value = static_cast<double>(a) * static_cast<double>(b);
+    values[i] += value, sizes[i] += std::abs(value);
+  }
+  ConvSums done() { return {std::move(values), *std::max_element(sizes.begin(), sizes.end())}; }
+};
+
+ConvSums naive_conv(const ConvShape& s, const std::vector<float>& x, const std::vector<float>& w,
+                    const std::vector<float>& b) {
+  const auto voxels = static_cast<size_t>(product(s.output));
+  Sums sums(static_cast<size_t>(s.batch * s.out_channels) * voxels);
+  for (size_t i = 0; i < sums.values.size(); ++i) sums.add(i, b[i / voxels % b.size()], 1);
+  every_product(s, [&](size_t out, size_t i, size_t t) { sums.add(out, x[i], w[t]); });
+  return sums.done();
+}
+
+ConvSums naive_weights(const ConvShape& s, const std::vector<float>& x, const std::vector<float>& g) {
+  Sums sums(static_cast<size_t>(s.out_channels * (s.in_channels / s.groups) * product(s.kernel)));
+  every_product(s, [&](size_t out, size_t i, size_t t) { sums.add(t, x[i], g[out]); });
+  return sums.done();
 }
 
 std::vector<ConvCase> conv_cases() {
@@ -151,6 +173,23 @@ TEST(CpuConv, MatchesSumsInDoubleOnEveryInstructionSet) {
     });
   }
   RecordProperty("worst", std::to_string(worst));
+}
+
+TEST(CpuConv, GradientsOfWeightsMatchSumsInDoubleOnEveryInstructionSet) {
+  ThreadPool one(1), two(2);
+  for (const ConvCase& c : conv_cases()) {
+    const ConvShape s = shape_of(c);
+    const std::vector<float> x = conv_inputs(s).x, g = numbers(s.batch * s.out_channels * product(s.output), 4);
+    const ConvSums want = naive_weights(s, x, g);
+    for_every_target([&](const char* target) {
+      std::vector<float> got(want.values.size(), NAN), again = got;
+      run_conv_weights(s, x.data(), g.data(), got.data(), two);
+      run_conv_weights(s, x.data(), g.data(), again.data(), one);
+      EXPECT_EQ(got, again) << target << ": " << c;
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_NEAR(static_cast<double>(got[i]), want.values[i], kRounding * want.largest) << target << ": " << c;
+    });
+  }
 }
 
 TEST(CpuConv, ThreadsDoNotChangeABit) {

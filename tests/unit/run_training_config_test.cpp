@@ -117,10 +117,17 @@ TEST(TrainConfig, RefusesInOneLineThatNamesTheKey) {
       {"data", "{\"phantoms\": {}, \"normalize\": \"max\"}", "data.normalize:"},
       {"data", "{\"pairs\": [{\"labels\": \"a.nii\"}]}", "data: a.nii has no image; give one, or augment.synthesize"},
       {"classes", "1", "classes: 1 is not between 2 and 256"},
+      {"classes", "[\"a\", \"b\", \"a\"]", "classes: \"a\" stands twice"},
+      {"classes", "[\"a\", \"\"]", "classes: \"\" is no name"},
+      {"loss", "{\"dice\": 0}", "loss: is a sum of nothing"},
+      {"loss", "{\"focal\": {\"class_weights\": [0, 0, 0, 0, 0, 0]}}", "loss.focal.class_weights: all are 0"},
+      {"clip", "{\"norm\": 0}", "clip.norm: 0 is not between 1e-12 and"},
+      {"validation", "{\"pairs\": [{\"labels\": \"a.nii\"}]}", "validation: a.nii has no image to validate with"},
       {"loss", "\"dise\"", "loss: \"dise\" is not known; there are: cross_entropy, dice, focal"},
       {"loss", "{\"focal\": {\"class_weights\": [1]}}", "loss.focal.class_weights: 1 weights for 6 classes"},
       {"optimizer", "{\"type\": \"adam\", \"momentum\": 0.9}", "optimizer.momentum: is not known; there are:"},
       {"schedule", "{\"type\": \"linear\"}", "schedule.type: \"linear\" is not known"},
+      {"schedule", "{\"type\": \"step\"}", "schedule.step_size: is missing"},
       {"augment", "{\"flip\": [\"w\"]}", "augment.flip: \"w\" is none of x, y, z"},
       {"augment", "{\"rotate\": -3}", "augment.rotate: -3 is not between 0 and 180"},
       {"validation", "{\"every\": 5}", "validation: has no subjects"},
@@ -148,6 +155,13 @@ TEST(TrainConfig, HashKnowsWhatDecidesLosses) {
     return parse_config(config_with("schedule", cosine), "c.json", steps).hash;
   };
   EXPECT_NE(with_steps(4), with_steps(8));
+  // The warm-up is a part of all steps, unless it is given.
+  const auto warming = [&](const std::string& more, int64_t steps) {
+    const std::string schedule = R"({"type": "warmup_cosine", "total": 100)" + more + "}";
+    return parse_config(config_with("schedule", schedule), "c.json", steps).hash;
+  };
+  EXPECT_NE(warming("", 40), warming("", 80));
+  EXPECT_EQ(warming(", \"warmup\": 5", 40), warming(", \"warmup\": 5", 80));
 }
 
 // The configs that the repository holds, and what was made from one of them.
@@ -223,6 +237,45 @@ TEST_F(TrainData, IsCheckedBeforeTheFirstStep) {
   EXPECT_THAT(said("image.nii", "labels.nii", ", \"map\": {\"0\": [0], \"1\": [1, 2, 3, 4]}"),
               HasSubstr("labels.nii] holds label 5, which has no class"));
   EXPECT_EQ(said("image.nii", "labels.nii", ", \"map\": {\"0\": [0], \"1\": [1, 2, 3, 4, 5]}"), "accepted");
+  EXPECT_THAT(said("image.nii", "labels.nii", ", \"map\": {\"2\": [0, 1, 2, 3, 4, 5]}"),
+              HasSubstr("every voxel of all label maps is \"label 2\""));
+}
+
+// Also where labels are moved to another grid, which would cut the fractions off.
+TEST_F(TrainData, LabelsAreWholeNumbers) {
+  put("image.nii", {8, 8, 8}, 200);
+  Volume shares({8, 8, 8}, VoxelType::F32);
+  for (int64_t i = 0; i < shares.voxels(); ++i) shares.as<float>()[i] = 0.5F * static_cast<float>(i % 3);
+  write_volume(path("shares.nii"), shares);
+  for (const char* more : {"", ", \"conform\": true"})
+    EXPECT_THAT(said("image.nii", "shares.nii", more), HasSubstr("shares.nii] holds 0.5, which is no label")) << more;
+}
+
+// Around volumes that are smaller than a patch lies background, also where no map of labels has any.
+TEST_F(TrainData, AroundLabelMapsLiesBackground) {
+  Volume labels({4, 4, 4}, VoxelType::U8);
+  for (int64_t i = 0; i < labels.voxels(); ++i) labels.as<uint8_t>()[i] = static_cast<uint8_t>(7 + i % 2);
+  write_volume(path("labels.nii"), labels);
+  TrainConfig config = parse_config(
+      config_with("data", R"({"pairs": [{"labels": "labels.nii"}], "patch": 6, "map": {"1": [7], "2": [8]}})")
+          .insert(1, "\"augment\": {\"synthesize\": true},"),
+      path("c.json"));
+  const DataSets sets = load_data(config);
+  const LabelMap& map = sets.training->labels();
+  EXPECT_EQ(map.values, (std::vector<int64_t>{0, 7, 8}));
+  EXPECT_EQ(map.class_of(0), 0);
+  const Tensor batch = make_batch(config, *sets.training, {6, 6, 6}, 0).at("labels");
+  EXPECT_EQ(batch.as<uint8_t>()[0], 0);
+  EXPECT_EQ(batch.as<uint8_t>()[(36 + 6 + 1)], 1);
+}
+
+TEST_F(TrainData, PatternsOfGroupsMatchSomething) {
+  const auto said_of = [](const std::string& groups) {
+    return refusal([&] { outline(parse_config(config_with("groups", groups), "c.json"), Target{}); });
+  };
+  EXPECT_THAT(said_of(R"([{"pattern": "modle.*", "frozen": true}])"), HasSubstr("\"modle.*\" matches no parameter"));
+  EXPECT_THAT(said_of(R"([{"pattern": "*", "frozen": true}])"), HasSubstr("groups: all weights are frozen"));
+  EXPECT_EQ(said_of(R"([{"pattern": "model.0.*", "frozen": true}])"), "accepted");
 }
 
 TEST_F(TrainData, WholeVolumesAreOfOneSize) {
@@ -247,6 +300,10 @@ TEST_F(TrainData, PairsOfAListAndOfBids) {
       parse_config(config_with("data", R"({"bids": {"images": "raw", "labels": "seg"}})"), path("c.json"));
   ASSERT_EQ(bids.data.subjects.pairs.size(), 1u);
   EXPECT_THAT(bids.data.subjects.pairs[0].image, HasSubstr("run-2_T1w"));
+  fs::create_directories(folder_ / "raw/derivatives/sub-01");
+  put("raw/derivatives/sub-01/sub-01_run-2_T1w.nii", {8, 8, 8}, 200);
+  EXPECT_THAT(refusal("data", R"({"bids": {"images": ")" + path("raw") + R"(", "labels": ")" + path("seg") + "\"}}"),
+              HasSubstr("may be its image; name pairs or a list instead"));
 
   write_file(path("list.tsv"), std::string("# comment\na.nii\tb.nii\nc.nii\n"));
   const std::vector<PairConfig> pairs = read_pair_list(path("list.tsv"));

@@ -1,12 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "core/error.h"
 #include "core/tensor.h"
 #include "graph/append.h"
 #include "graph/op.h"
+#include "gyrus/losses.h"
 #include "op_cases.h"
 #include "ops/elementwise.h"
 #include "reference/reference.h"
@@ -154,6 +156,37 @@ TEST(Gradients, OfEveryOpEqualDifferences) {
     }
   }
   EXPECT_GE(seen.size(), 70u);
+}
+
+// Losses where nothing counts, or where all is right to the last digit: no gradient, and above all a number.
+TEST(Losses, StayNumbersWhereNothingIsLeft) {
+  const std::map<std::string, std::function<Value(Value, Value)>> losses = {
+      {"nothing counts", [](Value x, Value t) { return cross_entropy(x, t, {.ignore_index = 1}); }},
+      {"focal", [](Value x, Value t) { return focal(x, t, {.gamma = 0.5}); }},
+      {"focal 0", [](Value x, Value t) { return focal(x, t, {.gamma = 0}); }},
+      {"focal_sigmoid",
+       [](Value x, Value t) {
+         return focal_sigmoid(slice(x, {0, 1}, {2, 2}), cast(reshape(t, {2, 1}), DType::F32), {.gamma = 0.5});
+       }},
+  };
+  for (const auto& [name, loss] : losses) {
+    Tensor scores(DType::F32, {2, 2}), classes(DType::I32, {2});
+    for (int64_t n = 0; n < 2; ++n) {
+      set(scores, 2 * n + 1, 2000);  // certain of class 1
+      set(classes, n, 1);
+    }
+    Graph graph;
+    const Value x = graph.input("x", DType::F32, {2, 2}), target = graph.input("target", DType::I32, {2});
+    graph.output("loss", loss(x, target));
+    graph = differentiable(graph);
+    const ValueId made = graph.outputs()[0].value;
+    Tensor one(DType::F32, graph.type(made).shape);
+    set(one, 0, 1);
+    const ValueId seed = graph.add_constant("", std::make_shared<Tensor>(one));
+    graph.add_output("gradient", add_gradients(graph, {{made, seed}}, {graph.inputs()[0].value})[0]);
+    for (const auto& [output, tensor] : reference::run(graph, {{"x", scores}, {"target", classes}}))
+      for (const double value : tensor.data) EXPECT_EQ(value, 0) << name << ": " << output;
+  }
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
+#include "core/error.h"
 #include "core/tensor.h"
 #include "reference/reference.h"
 #include "support/golden_cases.h"
@@ -94,6 +96,57 @@ TEST(Schedules, EqualPyTorch) {
     ++checked;
   }
   EXPECT_GE(checked, 9);
+}
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+// Numbers out of range are refused whoever gives them.
+TEST(Schedules, NumbersLieInTheirRange) {
+  const auto said = [](const Schedule& schedule) { return refusal([&] { learning_rate(schedule, 0); }); };
+  EXPECT_EQ(said({.rate = -1}), "[schedule] rate is -1, expected 0 to 1e+06");
+  EXPECT_EQ(said({.kind = ScheduleKind::OneCycle, .total = 0}), "[schedule] total is 0, expected 1 to 1e+08");
+  EXPECT_EQ(said({.kind = ScheduleKind::MultiStep, .milestones = {3, -1}}),
+            "[schedule] milestones is -1, expected 0 to 1e+08");
+  EXPECT_EQ(said({.total = 0}), "accepted") << "a constant rate has no total";
+}
+
+TEST(Optimizers, NumbersLieInTheirRange) {
+  Graph graph;
+  graph.output("loss", reduce_sum(square(graph.parameter("w", Tensor(DType::F32, {2})))));
+  const auto said = [&](const Optimizer& optimizer) {
+    TrainingOptions options;
+    options.optimizer = optimizer;
+    return refusal([&] { training_graph(graph, options); });
+  };
+  EXPECT_EQ(said({.beta1 = 2}), "[optimizer] beta1 is 2, expected 0 to 0.999999");
+  EXPECT_EQ(said({.weight_decay = NAN}), "[optimizer] weight_decay is nan, expected 0 to 1e+30");
+  EXPECT_EQ(said({.kind = OptimizerKind::Sgd, .nesterov = true}),
+            "[optimizer] nesterov wants a momentum, and no dampening");
+  EXPECT_EQ(said({.kind = OptimizerKind::Sgd, .beta1 = 2}), "accepted") << "SGD has no betas";
+}
+
+// Where rounding makes the mean of squares less than the square of the mean, the root stays a number.
+TEST(Optimizers, CentredRmsPropStaysFinite) {
+  Graph graph;
+  const Value w = graph.parameter("w", Tensor(DType::F32, {1})), g = graph.input("g", DType::F32, {1});
+  const Value rate = graph.argument(kLearningRate, DType::F32, 0, 10), step = graph.argument(kStep, DType::F32, 1, 100);
+  Tensor yes(DType::Bool, {}), gradient(DType::F32, {1});
+  set(yes, 0, 1);
+  set(gradient, 0, 0.3);  // of which that happens after 53 steps
+  const Optimizer optimizer{.kind = OptimizerKind::RmsProp, .alpha = 0.5, .centered = true};
+  graph.update(w, add_update(optimizer, {"w", w, g, 0}, rate, step, graph.constant(yes)));
+  graph.output("loss", reduce_sum(g));
+  reference::States states;
+  for (int t = 1; t <= 60; ++t)
+    reference::run(graph, {{"g", gradient}, {kLearningRate, number(1)}, {kStep, number(t)}}, states);
+  EXPECT_TRUE(std::isfinite(states.at("w").data[0]));
 }
 
 // A network whose loss has given gradients: Σ w · g.

@@ -33,10 +33,10 @@ export interface Schedule {
   kind?: "constant" | "step" | "multi_step" | "exponential" | "cosine" | "warmup_cosine" | "one_cycle";
   rate?: number; // 1e-3; the base, of one_cycle the largest
   gamma?: number; // 0.1; step, multi_step, exponential
-  stepSize?: number; // step
+  stepSize?: number; // step, which needs it
   milestones?: number[]; // multi_step
   least?: number; // cosine, warmup_cosine
-  total?: number; // cosine, warmup_cosine: steps of the cosine; one_cycle: all
+  total?: number; // cosine, warmup_cosine: steps of the cosine; one_cycle: all; they need it
   warmup?: number; // warmup_cosine: steps before it
   start?: number; // warmup_cosine: part of the rate at step 0
   rising?: number; // 0.3; one_cycle: part of all steps
@@ -401,8 +401,17 @@ export class Trainer {
     } catch (error) {
       where = (error as Error).message;
     }
-    return new GyrusError("non-finite", `[training] the loss of step ${this.#updates + 1} is ${loss}; parameters are ` +
-      `those of the last good step; ${where}`);
+    const kept = await this.#areParametersFinite() ? "parameters are those of the last good step" : "parameters are not " +
+      "finite since the update before, whose gradients or rate were too large: load what was saved";
+    return new GyrusError("non-finite", `[training] the loss of step ${this.#updates + 1} is ${loss}; ${kept}; ${where}`);
+  }
+
+  async #areParametersFinite(): Promise<boolean> {
+    for (const name of this.#trainee.names) {
+      const { data } = await this.memory.read(name);
+      if (!new Float32Array(data.slice().buffer).every(Number.isFinite)) return false;
+    }
+    return true;
   }
 }
 
