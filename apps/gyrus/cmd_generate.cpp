@@ -43,9 +43,10 @@ void run(const GenerateArguments& arguments) {
 }  // namespace
 
 void add_generate(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("generate", "Go on with a text by a language model from a GGUF file");
+  CLI::App* command = app.add_subcommand("generate", "Go on with a text by a language model");
   auto arguments = std::make_shared<GenerateArguments>();
-  command->add_option("model", arguments->model, "A GGUF file")->required();
+  command->add_option("model", arguments->model, "A GGUF file, or a folder with config.json and safetensors")
+      ->required();
   command->add_option("prompt", arguments->prompt, "The text to go on with; \"\" begins one")->required();
   command->add_option("--tokens", arguments->options.tokens, "How many tokens to add, at most")
       ->type_name("N")

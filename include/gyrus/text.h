@@ -12,7 +12,7 @@
 #include "gyrus/memory.h"
 #include "gyrus/tensor.h"
 
-// Language models: a GGUF file in, text out (docs/text.md). Weights stay in the blocks of the file, on the device; the
+// Language models: a GGUF file, or a folder with config.json and safetensors, in, text out (docs/text.md). Weights stay in the blocks of the file, on the device; the
 // cache of keys and values has a fixed size, and a token costs one submission.
 
 namespace gyrus {

@@ -35,9 +35,7 @@ struct Pair {
 class BytePairs : public TokenAlgorithm {
  public:
   BytePairs(const Vocabulary& vocabulary, const Gguf& gguf) : vocabulary_(vocabulary) {
-    const PreTokenizer found = pre_tokenizer(gguf.text("tokenizer.ggml.pre", "default"), vocabulary.subject);
-    for (const char* const pattern : found.patterns) patterns_.emplace_back(pattern);
-    whole_words_ = found.whole_words;
+    read_patterns(gguf);
     adds_space_ = gguf.boolean("tokenizer.ggml.add_space_prefix", false);
     const std::array<uint32_t, 256> alphabet = byte_alphabet();
     for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -86,6 +84,19 @@ class BytePairs : public TokenAlgorithm {
   bool adds_space() const override { return adds_space_; }
 
  private:
+  // By the name of a pre-tokenizer; files of transformers have the patterns themselves.
+  void read_patterns(const Gguf& gguf) {
+    constexpr const char* kOwn = "gyrus.tokenizer.patterns";
+    if (gguf.has(kOwn)) {
+      for (const std::string& pattern : gguf.texts(kOwn)) patterns_.emplace_back(pattern);
+      whole_words_ = gguf.boolean("gyrus.tokenizer.whole_words", false);
+      return;
+    }
+    const PreTokenizer found = pre_tokenizer(gguf.text("tokenizer.ggml.pre", "default"), vocabulary_.subject);
+    for (const char* const pattern : found.patterns) patterns_.emplace_back(pattern);
+    whole_words_ = found.whole_words;
+  }
+
   // Pairs go by numbers: a token's own, or, of a text that is no token, one from the end of the vocabulary on.
   void read_merges(const std::vector<std::string>& merges) {
     std::unordered_map<std::string, int32_t> others;

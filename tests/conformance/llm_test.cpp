@@ -10,9 +10,9 @@
 
 #include "core/error.h"
 #include "core/limits.h"
-#include "import/gguf_file.h"
 #include "import/json.h"
 #include "import/safetensors.h"
+#include "import/text_model_file.h"
 #include "llm/runner.h"
 #include "support/device_tests.h"
 #include "support/test_data.h"
@@ -68,7 +68,8 @@ Tensor forced(llm::Runner& runner, const std::vector<int32_t>& tokens, size_t to
   return all;
 }
 
-std::shared_ptr<const llm::Model> model_of(const std::shared_ptr<const GgufFile>& file, const TextOptions& options) {
+std::shared_ptr<const llm::Model> model_of(const std::shared_ptr<const TextModelFile>& file,
+                                           const TextOptions& options) {
   const llm::Config config = llm::read_config(file->head());
   const auto sources = [file](const std::string& name) -> std::optional<llm::Source> {
     const GgufTensor* tensor = file->head().find(name);
@@ -79,7 +80,7 @@ std::shared_ptr<const llm::Model> model_of(const std::shared_ptr<const GgufFile>
 }
 
 llm::Runner runner_of(const std::filesystem::path& path, const TextOptions& options = {}) {
-  return llm::Runner(device(), model_of(std::make_shared<GgufFile>(path.string()), options));
+  return llm::Runner(device(), model_of(std::make_shared<TextModelFile>(path.string()), options));
 }
 
 std::filesystem::path stories(const std::string& format) {
@@ -201,8 +202,20 @@ TEST_F(Architectures, MatchFloat64AndEveryKeyMatters) {
     }
     ++count;
   }
-  EXPECT_EQ(count, 40u);
+  EXPECT_EQ(count, 46u);
   std::printf("%zu models: logits within %.2e\n", count, largest);
+
+  // As transformers writes them: weights in safetensors, shapes in config.json.
+  std::ifstream folders(path("folders.txt"));
+  std::string folder;
+  for (count = 0; folders >> folder >> name; ++count) {
+    SCOPED_TRACE(folder + " " + name);
+    TextOptions options = under({});
+    options.context = 64;
+    llm::Runner runner = runner_of(path(folder), options);
+    EXPECT_LE(largest_difference(forced(runner, tokens), numbers_of<double>(path(name + ".logits"))), kFloats);
+  }
+  EXPECT_EQ(count, 7u);
 }
 
 TEST_F(Architectures, OthersAreRefusedByName) {
@@ -400,6 +413,32 @@ TEST(Generator, BatchesStopsShiftsAndScores) {
   for (const float x : embedded) length += static_cast<double>(x) * x;
   EXPECT_EQ(embedded.size(), 64u);
   EXPECT_NEAR(length, 1, 1e-5);
+}
+
+class Damaged : public InFolder {};
+
+// A NaN among the weights ends in an error, not in tokens.
+TEST_F(Damaged, WeightsThatAreNoNumbersAreAnError) {
+  if (test_data().empty()) GTEST_SKIP() << "no test data";
+  std::vector<std::byte> bytes = file_bytes(stories("f32"));
+  const float nan = NAN;
+  std::memcpy(bytes.data() + read_gguf(bytes_of(bytes), "m").tensor("output_norm.weight").offset, &nan, sizeof nan);
+  std::ofstream(path("nan.gguf"), std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  TextGenerator generator(device(), path("nan.gguf"), under({}));
+  const auto expect_not_finite = [](const std::function<void()>& action) {
+    try {
+      action();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::NonFinite) << error.what();
+    }
+  };
+  GenerateOptions options;
+  expect_not_finite([&] { generator.generate("Once", options); });
+  options.sampling = {0.8, 40, 0.9, 0.05, 1.1, 7};
+  expect_not_finite([&] { generator.generate("Once", options); });
+  expect_not_finite([&] { generator.embed({1, 5, 7}); });
 }
 
 TEST(Generator, DrawsAreThoseOfTheSeed) {

@@ -35,6 +35,9 @@ TEST(Pattern, MatchesTheFirstAlternative) {
   EXPECT_EQ(match("a{2,3}", "aaaa"), 3U);
   EXPECT_EQ(match("a{2}", "a"), Pattern::kNone);
   EXPECT_EQ(match("a*ab", "aaab"), 4U);
+  EXPECT_EQ(match("a*+ab", "aaab"), Pattern::kNone);
+  EXPECT_EQ(match("a?+ab", "ab"), Pattern::kNone);
+  EXPECT_EQ(match("a?+a++b", "aaab"), 4U);
   EXPECT_EQ(match("\\s+(?!\\S)", "   x"), 2U);
   EXPECT_EQ(match("\\s+(?!\\S)", "   "), 3U);
   EXPECT_EQ(match("\\s+$", "  x"), Pattern::kNone);
@@ -48,7 +51,7 @@ TEST(Pattern, MatchesTheFirstAlternative) {
 
 TEST(Pattern, RefusesWhatItDoesNotKnow) {
   for (const char* text :
-       {"a**", "(a)*", "(a", "a)", "[a", "\\w", "\\p{Xx}", "\\p{L", "a{2", "a{3,2}", ".", "^a", "a+?"})
+       {"a**", "(a)*", "(a", "a)", "[a", "\\w", "\\p{Xx}", "\\p{L", "a{2", "a{3,2}", ".", "^a", "a+?", "a+++", "a{2}+"})
     expect_error(ErrorCode::Unsupported, "not understood", [&] { Pattern{text}; });
 }
 
