@@ -10,6 +10,8 @@
 namespace gyrus {
 namespace {
 
+constexpr int64_t kLongestHead = 1 << 16;
+
 struct Architecture {
   const char* theirs;
   const char* ours;
@@ -51,6 +53,7 @@ class ShapeReader {
     put("attention.layer_norm_rms_epsilon", config_.number("rms_norm_eps", 1e-6));
     if (heads < 1) config_.bad("num_attention_heads", "a positive number");
     depth_ = config_.integer("head_dim", config_.integer("hidden_size") / heads);
+    if (depth_ < 1 || depth_ > kLongestHead) config_.bad("head_dim", cat("1 to ", kLongestHead));
     put("attention.key_length", depth_);
     put("attention.value_length", depth_);
     read_rope();
@@ -78,6 +81,7 @@ class ShapeReader {
     base_ = rope.number("rope_theta", config_.number("rope_theta", 10000));
     put("rope.freq_base", base_);
     const double part = rope.number("partial_rotary_factor", config_.number("partial_rotary_factor", 1));
+    if (!(part > 0 && part <= 1)) unsupported("a 'partial_rotary_factor' of ", part);
     turning_ = static_cast<int64_t>(static_cast<double>(depth_) * part);
     put("rope.dimension_count", turning_);
     const std::string type = rope.text("rope_type", rope.text("type", "default"));

@@ -251,15 +251,16 @@ class TokenizerReader {
     }
   }
 
+  // One text, or several with names.
   void read_chat() {
     std::string text = files_.chat_template;
-    const Json* found = files_.tokenizer_config.is_object() && files_.tokenizer_config.contains("chat_template")
-                            ? &files_.tokenizer_config["chat_template"]
-                            : nullptr;
-    if (text.empty() && found && found->is_string()) text = found->get<std::string>();
-    if (text.empty() && found && found->is_array()) {
-      for (const Json& one : *found) {
-        if (one.is_object() && one.value("name", "") == "default") text = one.value("template", "");
+    const Json& config = files_.tokenizer_config;
+    if (text.empty() && config.is_object() && config.contains("chat_template")) {
+      const Json& found = config["chat_template"];
+      if (found.is_string()) text = found.get<std::string>();
+      for (const Json& one : found.is_array() ? found : Json::array()) {
+        const JsonObject named(one, files_.subject, "tokenizer_config.json: chat_template");
+        if (named.text("name") == "default") text = named.text("template");
       }
     }
     if (!text.empty()) out_["tokenizer.chat_template"] = text;

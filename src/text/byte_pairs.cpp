@@ -37,6 +37,7 @@ class BytePairs : public TokenAlgorithm {
   BytePairs(const Vocabulary& vocabulary, const Gguf& gguf) : vocabulary_(vocabulary) {
     read_patterns(gguf);
     adds_space_ = gguf.boolean("tokenizer.ggml.add_space_prefix", false);
+    composes_ = gguf.boolean("gyrus.tokenizer.composed", false);
     const std::array<uint32_t, 256> alphabet = byte_alphabet();
     for (uint32_t byte = 0; byte < 256; ++byte) {
       std::string text;
@@ -49,8 +50,9 @@ class BytePairs : public TokenAlgorithm {
   }
 
   void encode(std::string_view text, bool starts, std::vector<int32_t>& out) const override {
-    const std::string spaced = starts && adds_space_ && !text.empty() ? " " + std::string(text) : std::string();
-    if (!spaced.empty()) text = spaced;
+    std::string changed;
+    if (composes_) text = changed = unicode::composed(text);
+    if (starts && adds_space_ && !text.empty()) text = changed = " " + std::string(text);
     std::vector<uint32_t> codes;
     std::vector<size_t> offsets;  // bytes, of each code point and of the end
     for (size_t at = 0; at < text.size();) {
@@ -190,6 +192,7 @@ class BytePairs : public TokenAlgorithm {
   const Vocabulary& vocabulary_;
   std::vector<Pattern> patterns_;
   bool whole_words_ = false, adds_space_ = false;
+  bool composes_ = false;  // texts become NFC first
   std::array<std::string, 256> letters_;
   std::array<int32_t, 256> symbols_{};
   std::unordered_map<uint32_t, char> byte_of_;

@@ -120,5 +120,21 @@ TEST(Unicode, KnowsItsTables) {
   EXPECT_EQ(parts, (std::vector<uint32_t>{0x1112, 0x1161, 0x11ab}));
 }
 
+// As Python's unicodedata.normalize("NFC") has them.
+TEST(Unicode, ComposesTexts) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"", ""},
+      {"e\u0301", "\u00e9"},
+      {"q\u0307\u0323", "q\u0323\u0307"},             // marks in the order of their classes
+      {"u\u0309\u031b", "\u1eed"},                    // the second mark joins first
+      {"a\u0328\u0301\u0301", "\u0105\u0301\u0301"},  // of two marks of a class the second stays
+      {"\u1112\u1161\u11ab", "\ud55c"},
+      {"\uac00\u11a7", "\uac00\u11a7"},  // no tail
+      {"\u0344", "\u0308\u0301"},        // one that is never written
+      {"\u212b\u2126", "\u00c5\u03a9"},
+      {"e\xff\u0301", "e\xff\u0301"}};
+  for (const auto& [text, want] : pairs) EXPECT_EQ(unicode::composed(text), want) << text;
+}
+
 }  // namespace
 }  // namespace gyrus::test

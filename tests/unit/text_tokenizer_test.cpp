@@ -233,6 +233,15 @@ TEST(TokenizerJson, BytePairs) {
   EXPECT_EQ(tokenizer_of(files).encode("ab"), (Tokens{2}));
 }
 
+TEST(TokenizerJson, TextsAreComposedWhereTheFileSaysSo) {
+  HuggingFaceFiles files = small_files();
+  const std::string accent = "a\u0301";  // two code points, which are one: the bytes c3 a1
+  files.tokenizer["model"]["vocab"].update({{"\u00c3", 8}, {"\u00a1", 9}, {"\u00cc", 10}, {"\u0123", 11}});
+  EXPECT_EQ(tokenizer_of(files).encode(accent), (Tokens{0, 10, 11}));
+  files.tokenizer["normalizer"] = {{"type", "NFC"}};
+  EXPECT_EQ(tokenizer_of(files).encode(accent), (Tokens{8, 9}));
+}
+
 TEST(TokenizerJson, EndsOfGenerationAndChatTemplates) {
   HuggingFaceFiles files = small_files();
   files.generation = {{"eos_token_id", {2, 1}}};
