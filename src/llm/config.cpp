@@ -175,6 +175,7 @@ void check(const Gguf& file, const Config& c) {
   require(c.heads % c.kv_heads == 0, "its heads of queries are not a multiple of its heads of keys");
   require(c.turning % 2 == 0 && c.turning <= c.depth, "its rope.dimension_count is odd or more than a head has");
   require(std::isfinite(c.attention_scale) && c.attention_scale > 0, "its attention.scale is not above 0");
+  require(std::isfinite(c.scaling.attention_factor), "a factor of its attention is no number");
   require(c.attention_cap >= 0 && c.final_cap >= 0, "a soft cap of its logits is negative");
   require(c.eps > 0 && c.eps < 1, "the epsilon of its norms is not between 0 and 1");
   require(c.rope_base > 1, "its rope.freq_base is not above 1");
@@ -189,6 +190,10 @@ double yarn_place(const Config& c, double turns) {
 }
 
 }  // namespace
+
+const char* pooling_name(Pooling pooling) {
+  return pooling == Pooling::First ? "first" : pooling == Pooling::Last ? "last" : "mean";
+}
 
 std::vector<std::string> architectures() {
   std::vector<std::string> names;

@@ -18,6 +18,7 @@ struct RopeScaling {
 
 // Which of the last layer's values are the embedding of a text.
 enum class Pooling : uint8_t { Mean, First, Last };
+const char* pooling_name(Pooling pooling);
 
 // The shape of a decoder, as the metadata of its file says it.
 struct Config {

@@ -10,10 +10,13 @@
 
 #include "core/error.h"
 #include "core/limits.h"
+#include "engine/program_plan.h"
+#include "gyrus/nn.h"
 #include "import/json.h"
 #include "import/safetensors.h"
 #include "import/text_model_file.h"
 #include "llm/runner.h"
+#include "ops/blocks.h"
 #include "support/device_tests.h"
 #include "support/test_data.h"
 #include "support/test_folder.h"
@@ -47,6 +50,17 @@ double largest_difference(const Tensor& got, const std::vector<T>& want) {
   double largest = 0;
   for (size_t i = 0; i < want.size(); ++i)
     largest = std::max(largest, std::abs(got.as<float>()[i] - static_cast<double>(want[i])));
+  return largest;
+}
+
+// Of a difference to the number itself; of zeros none may differ.
+double largest_ratio(const Tensor& got, const std::vector<float>& want) {
+  if (static_cast<size_t>(got.size()) != want.size()) return INFINITY;
+  double largest = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double off = std::abs(got.as<float>()[i] - static_cast<double>(want[i]));
+    if (off > 0) largest = std::max(largest, off / std::abs(static_cast<double>(want[i])));
+  }
   return largest;
 }
 
@@ -202,7 +216,7 @@ TEST_F(Architectures, MatchFloat64AndEveryKeyMatters) {
     }
     ++count;
   }
-  EXPECT_EQ(count, 46u);
+  EXPECT_EQ(count, 51u);
   std::printf("%zu models: logits within %.2e\n", count, largest);
 
   // As transformers writes them: weights in safetensors, shapes in config.json.
@@ -312,7 +326,9 @@ int64_t made_once(const std::map<std::string, int64_t>& objects) {
 
 TEST(Counted, ATokenCostsOneSubmissionAndNoObject) {
   if (test_data().empty()) GTEST_SKIP() << "no test data";
+  const uint64_t before = device().buffer_bytes();
   llm::Runner runner = runner_of(stories("q4_0"), under({}));
+  const uint64_t made = device().buffer_bytes() - before;
   const TextMemory planned =
       llm::planned_memory(runner.model(), device().target(),
                           device().adapter().type == AdapterType::Software ? software_options() : PlanOptions{});
@@ -320,6 +336,7 @@ TEST(Counted, ATokenCostsOneSubmissionAndNoObject) {
   EXPECT_EQ(planned.weights, allocated.weights);
   EXPECT_EQ(planned.cache, allocated.cache);
   EXPECT_EQ(planned.scratch, allocated.scratch);
+  EXPECT_LE(made, planned.total() + 64);  // what else there is takes inputs up
   std::vector<int32_t> tokens = {1};
   llm::StepResult step = runner.prefill(rows_from(tokens, 0, 1), {});
   std::map<std::string, int64_t> objects;
@@ -413,6 +430,37 @@ TEST(Generator, BatchesStopsShiftsAndScores) {
   for (const float x : embedded) length += static_cast<double>(x) * x;
   EXPECT_EQ(embedded.size(), 64u);
   EXPECT_NEAR(length, 1, 1e-5);
+}
+
+// Kernels unpack blocks to the floats that others find in them: equal where nothing is fused, else but for the last
+// bit.
+TEST(Blocks, KernelsUnpackThem) {
+  const std::filesystem::path folder = test_data() / "llm/quant-vectors";
+  if (test_data().empty()) GTEST_SKIP() << "no test data";
+  int compared = 0;
+  for (const BlockFormat& format : block_formats()) {
+    const std::string name = format.name;
+    if (!format.decode || name[0] == 'T' || !std::filesystem::exists(folder / (name + ".blocks"))) continue;
+    SCOPED_TRACE(name);
+    const std::vector<uint8_t> blocks = read_bytes(folder / (name + ".blocks"));
+    const auto want = numbers_of<float>(folder / (name + ".f32"));
+    const BlockMatrix matrix{format.type, 4, static_cast<int64_t>(want.size()) / 4};
+    ASSERT_EQ(blocks.size(), 4 * matrix.row_bytes());
+    Tensor words(DType::U32, matrix.shape());
+    std::memcpy(words.data.data(), blocks.data(), blocks.size());
+    Tensor places(DType::I32, {4});
+    for (int32_t i = 0; i < 4; ++i) places.as<int32_t>()[i] = i;
+    Graph graph;
+    graph.output(
+        "rows",
+        apply("block_rows", {graph.constant(std::move(words)), graph.input("places", DType::I32, {4})},
+              {{"format", static_cast<int64_t>(format.type)}, {"rows", matrix.rows}, {"columns", matrix.columns}}));
+    Executor executor(device(), *plan_program(graph, device().target(), Precision::F32, {}).plan);
+    const Tensor got = executor.run({{"places", places}}).outputs.at("rows");
+    EXPECT_LE(largest_ratio(got, want), device().adapter().type == AdapterType::Software ? 0 : 2e-7);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 15);
 }
 
 class Damaged : public InFolder {};

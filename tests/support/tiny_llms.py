@@ -100,7 +100,7 @@ class Reference:
         if self.arch == "gemma2":
             return layer % 2 == 0
         if self.arch == "gemma3":
-            return (layer + 1) % 6 != 0
+            return (layer + 1) % self.key("attention.sliding_window_pattern", 6) != 0
         return True
 
     def speeds(self, local):
@@ -110,10 +110,13 @@ class Reference:
             return self.key("rope.freq_base_swa", 10000.0) ** (-2.0 * place / n), 1.0
         base = self.key("rope.freq_base", 10000.0)
         speeds = base ** (-2.0 * place / n)
-        for name in ("rope_freqs.weight", "rope_factors_short.weight"):
+        long = CONTEXT > self.key("rope.scaling.original_context_length", CONTEXT)
+        for name in ("rope_freqs.weight", f"rope_factors_{'long' if long else 'short'}.weight"):
             if name in self.w:
                 speeds = speeds / self.w[name]
         kind, factor = self.key("rope.scaling.type", "none"), self.key("rope.scaling.factor", 1.0)
+        if "rope.scale_linear" in self.keys:
+            kind, factor = "linear", self.key("rope.scale_linear", 1.0)
         scale = self.key("rope.scaling.attn_factor", 1.0) * self.key("rope.scaling.yarn_attn_factor", 1.0)
         if kind == "linear":
             speeds = speeds / factor
@@ -270,7 +273,7 @@ class Maker:
 
     def make_network(self, at, bias, experts):
         if experts:
-            hidden = self.keys[self.arch + ".expert_feed_forward_length"]
+            hidden = self.keys.get(self.arch + ".expert_feed_forward_length", HIDDEN)
             self.matrix(at + "ffn_gate_inp", experts, WIDTH)
             self.matrix(at + "ffn_gate_exps", experts, hidden, WIDTH)
             self.matrix(at + "ffn_up_exps", experts, hidden, WIDTH)
@@ -302,10 +305,13 @@ def models():
             {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 16}]
     yarn = rope[3]
     more = [{**yarn, "rope.scaling.yarn_beta_fast": 0.2}, {**yarn, "rope.scaling.yarn_beta_slow": 0.02},
-            {**yarn, "rope.scaling.yarn_attn_factor": 1.5}, {"attention.sliding_window": 5}, {"attention.scale": 0.7}]
+            {**yarn, "rope.scaling.yarn_attn_factor": 1.5}, {"attention.sliding_window": 5}, {"attention.scale": 0.7},
+            {"rope.scale_linear": 4.0}, {"attn_logit_softcapping": 2.0}]
     common = [{"attention.layer_norm_rms_epsilon": 0.5}]
     yield from variants(Maker("llama", 1).make(tied=True), common + rope + [
         {"rope_freqs.weight": np.array([1.0, 1.5, 3.0, 8.0])}, {"rope.scaling.attn_factor": 1.4}] + more)
+    mixtral = Maker("llama", 9, expert_count=4, expert_used_count=2).make(experts=4)
+    yield "llama-experts", "llama-experts", mixtral.keys, mixtral.tensors
     yield from variants(Maker("qwen2", 2).make(qkv_bias=True), common + rope[:1])
     yield from variants(Maker("qwen3", 3, depth=12).make(head_norms=True), common + rope[:2])
     yield from variants(
@@ -317,10 +323,12 @@ def models():
     gemma3 = {"attention.sliding_window": 6, "rope.freq_base": 100000.0}
     yield from variants(Maker("gemma3", 6, 7, depth=12, **gemma3).make(tied=True, head_norms=True), common + [
         {"rope.freq_base": 50.0}, {"rope.freq_base_swa": 100.0}, {"attention.sliding_window": 3},
-        {"rope.scaling.type": "linear", "rope.scaling.factor": 8.0}, {"final_logit_softcapping": 3.0}])
+        {"rope.scaling.type": "linear", "rope.scaling.factor": 8.0}, {"final_logit_softcapping": 3.0}, {"attention.sliding_window_pattern": 2}])
     yield from variants(Maker("phi3", 7).make(fused=True), common + rope[:2] + [
         {"attention.sliding_window": 5}, {"rope_factors_short.weight": np.array([1.0, 1.5, 3.0, 8.0])},
-        {"rope.scaling.attn_factor": 1.3}])
+        {"rope.scaling.attn_factor": 1.3},
+        {"rope.scaling.original_context_length": 32, "rope_factors_short.weight": np.array([1.0, 1.5, 3.0, 8.0]),
+         "rope_factors_long.weight": np.array([1.0, 2.5, 5.0, 20.0])}])
     yield from variants(Maker("gpt2", 8, kv=HEADS).make(fused=True, all_bias=True, tied=True),
                         [{"attention.layer_norm_epsilon": 0.5}])
 
