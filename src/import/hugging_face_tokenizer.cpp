@@ -213,7 +213,9 @@ class TokenizerReader {
   }
 
   void read_special() {
-    std::vector<int64_t> begin = ids_in(files_.config, "bos_token_id"), ends = ids_in(files_.config, "eos_token_id");
+    std::vector<int64_t> begin, ends = ids_in(files_.config, "eos_token_id");
+    // Where there is a tokenizer_config.json, a token that it does not name is none.
+    if (!files_.tokenizer_config.is_object()) begin = ids_in(files_.config, "bos_token_id");
     if (const int64_t id = named("bos_token"); id >= 0) begin = {id};
     const std::vector<int64_t> more = ids_in(files_.generation, "eos_token_id");
     ends.insert(ends.end(), more.begin(), more.end());

@@ -252,6 +252,12 @@ TEST(TokenizerJson, EndsOfGenerationAndChatTemplates) {
   for (const int32_t id : {1, 2, 5}) EXPECT_TRUE(tokenizer.ends_text(id)) << id;
   EXPECT_FALSE(tokenizer.ends_text(0));
   EXPECT_EQ(tokenizer.begin_token(), 7);
+  files.config["bos_token_id"] = 2;
+  files.tokenizer_config["bos_token"] = nullptr;
+  EXPECT_EQ(tokenizer_of(files).begin_token(), -1);
+  files.tokenizer_config = nullptr;
+  EXPECT_EQ(tokenizer_of(files).begin_token(), 2);
+  files.tokenizer_config = nlohmann::json::object();
   files.tokenizer_config["chat_template"] = {{{"name", "tools"}, {"template", "x"}},
                                              {{"name", "default"}, {"template", "y"}}};
   EXPECT_EQ(std::get<std::string>(hugging_face_tokenizer(files).at("tokenizer.chat_template")), "y");
