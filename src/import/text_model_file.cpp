@@ -115,7 +115,7 @@ Bytes TextModelFile::bytes(const GgufTensor& tensor) const {
 
 bool is_text_model(const std::string& path) {
   if (fs::path(path).extension() == ".gguf") return true;
-  return is_there(fs::path(path) / "config.json") &&
+  return is_there(fs::path(path) / "config.json") && is_there(fs::path(path) / "tokenizer.json") &&
          (is_there(fs::path(path) / kWhole) || is_there(fs::path(path) / kIndex));
 }
 

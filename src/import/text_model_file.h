@@ -28,7 +28,7 @@ class TextModelFile {
   std::vector<float> rope_factors_;    // a tensor that no file holds
 };
 
-// Whether the path is a GGUF file by its name, or a folder with config.json and safetensors.
+// Whether the path is a GGUF file by its name, or a folder with config.json, tokenizer.json and safetensors.
 bool is_text_model(const std::string& path);
 
 }  // namespace gyrus
