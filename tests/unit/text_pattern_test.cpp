@@ -65,6 +65,24 @@ TEST(Pattern, LongTextsAreNoProblem) {
   }
 }
 
+// Where the regular expressions of JavaScript end the pieces, of models that pieces.json does not have.
+TEST(Pattern, MorePreTokenizersCutAsOthersDo) {
+  const std::vector<uint32_t> text = codes_of("Don't  x12, \u00c4B\r\n \u6211a\u0301 <sentinel:1>!?  IMGIMGAZ\u3002\n");
+  const std::pair<const char*, std::vector<size_t>> wanted[] = {
+      {"deepseek-llm", {3, 4, 5, 6, 8, 10, 11, 13, 14, 15, 16, 17, 18, 19, 20, 22, 30, 31, 32, 35, 36, 45, 46, 47}},
+      {"bloom", {5, 6, 10, 11, 14, 16, 20, 33, 36, 45, 47}},
+      {"viking", {5, 6, 8, 9, 10, 11, 14, 16, 20, 31, 32, 33, 36, 45, 47}},
+      {"chameleon", {3, 4, 5, 7, 8, 9, 10, 11, 14, 15, 16, 19, 20, 21, 22, 30, 31, 32, 33, 34, 35, 37, 45, 46, 47}},
+      {"bailingmoe", {3, 5, 6, 8, 9, 10, 11, 14, 16, 19, 20, 22, 30, 31, 32, 35, 36, 45, 47}},
+      {"seed-coder", {3, 5, 6, 8, 9, 10, 11, 14, 16, 19, 20, 22, 30, 31, 32, 35, 36, 45, 46, 47}},
+      {"qwen35", {3, 5, 6, 8, 9, 10, 11, 14, 16, 20, 22, 30, 31, 32, 35, 36, 45, 47}}};
+  for (const auto& [name, ends] : wanted) {
+    std::vector<Pattern> patterns;
+    for (const char* const pattern : pre_tokenizer(name, "").patterns) patterns.emplace_back(pattern);
+    EXPECT_EQ(split_by(patterns, text), ends) << name;
+  }
+}
+
 // Cut by Python's regex module (tests/data/text/make_pieces.py).
 TEST(Pattern, PreTokenizersCutAsOthersDo) {
   std::ifstream file(std::string(GYRUS_SOURCE_DIR) + "/tests/data/text/pieces.json");
