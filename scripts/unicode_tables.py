@@ -44,6 +44,27 @@ def decompositions():
     return out
 
 
+def class_runs():
+    """The canonical combining classes, as runs."""
+    runs, previous = [], None
+    for code in range(LAST + 1):
+        number = unicodedata.combining(chr(code))
+        if number != previous:
+            runs.append(code << 8 | number)
+            previous = number
+    return runs
+
+
+def compositions():
+    """(first, second, both) of the pairs that become one code point, without Hangul."""
+    out = []
+    for code in range(LAST + 1):
+        parts = unicodedata.decomposition(chr(code)).split()
+        if len(parts) == 2 and not parts[0].startswith("<") and unicodedata.normalize("NFC", chr(code)) == chr(code):
+            out.append((int(parts[0], 16), int(parts[1], 16), code))
+    return sorted(out)
+
+
 def rows(items, width=110):
     line, lines = "   ", []
     for item in items:
@@ -78,6 +99,16 @@ const uint32_t kDecompositions[] = {{
 {rows([hex(n) for n in flat])}
 }};
 const size_t kDecompositionCount = sizeof kDecompositions / sizeof *kDecompositions;
+
+const uint32_t kClassRuns[] = {{
+{rows([hex(r) for r in class_runs()])}
+}};
+const size_t kClassRunCount = sizeof kClassRuns / sizeof *kClassRuns;
+
+const Composition kCompositions[] = {{
+{rows(["{%#x, %#x, %#x}" % c for c in compositions()])}
+}};
+const size_t kCompositionCount = sizeof kCompositions / sizeof *kCompositions;
 
 }}  // namespace gyrus::unicode""")
 

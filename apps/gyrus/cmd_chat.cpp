@@ -40,9 +40,11 @@ void run(const ChatArguments& arguments) {
 }  // namespace
 
 void add_chat(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("chat", "Talk with a language model from a GGUF file");
+  CLI::App* command = app.add_subcommand("chat", "Talk with a language model");
   auto arguments = std::make_shared<ChatArguments>();
-  command->add_option("model", arguments->model, "A GGUF file")->required()->type_name("MODEL");
+  command->add_option("model", arguments->model, "A GGUF file, or a folder with config.json and safetensors")
+      ->required()
+      ->type_name("MODEL");
   command->add_option("--system", arguments->system, "What the model is told first")->type_name("TEXT");
   command->add_option("--tokens", arguments->tokens, "Of an answer at most; 0: as many as there is room for")
       ->check(CLI::NonNegativeNumber)

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <utility>
 
 #include "commands.h"
 #include "core/error.h"
@@ -21,16 +22,18 @@ void run(const GenerateArguments& arguments) {
               memory.scratch, " of scratch"));
   GenerateOptions options = arguments.options;
   options.cancel = &interrupted();
-  options.on_token = [](const GeneratedToken& token) {
-    print_out(token.text);
+  // The prompt comes with the first token, so that nothing is printed where there will be none.
+  std::string waiting = arguments.prompt;
+  options.on_token = [&waiting](const GeneratedToken& token) {
+    print_out(std::exchange(waiting, {}) + token.text);
     std::fflush(stdout);
     return true;
   };
   const std::vector<int32_t> prompt = generator.tokenize(arguments.prompt);
   if (prompt.empty())
     fail(ErrorCode::InvalidInput, "prompt", "is empty, and this model has no token that begins a text: give a prompt");
-  print_out(arguments.prompt);
   const Generated made = generator.generate(prompt, options);
+  print_out(waiting);
   char line[160];
   std::snprintf(line, sizeof line, "%lld + %zu tokens, the first after %.2f s, then %.1f tokens/s, ended by %s",
                 static_cast<long long>(made.prompt_tokens), made.tokens.size(), made.prompt_seconds,
@@ -43,9 +46,10 @@ void run(const GenerateArguments& arguments) {
 }  // namespace
 
 void add_generate(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("generate", "Go on with a text by a language model from a GGUF file");
+  CLI::App* command = app.add_subcommand("generate", "Go on with a text by a language model");
   auto arguments = std::make_shared<GenerateArguments>();
-  command->add_option("model", arguments->model, "A GGUF file")->required();
+  command->add_option("model", arguments->model, "A GGUF file, or a folder with config.json and safetensors")
+      ->required();
   command->add_option("prompt", arguments->prompt, "The text to go on with; \"\" begins one")->required();
   command->add_option("--tokens", arguments->options.tokens, "How many tokens to add, at most")
       ->type_name("N")

@@ -8,6 +8,7 @@
 #include "engine/empty_ports.h"
 #include "gyrus/gyrus.h"
 #include "import/onnx_path.h"
+#include "import/text_model_file.h"
 #include "network_inputs.h"
 #include "passes/passes.h"
 #include "plan/check.h"
@@ -241,10 +242,8 @@ void write_page(const PlanArguments& arguments, const Looked& looked, const Prof
   write_file(arguments.html, plan_page(page));
 }
 
-bool is_gguf_path(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
-
 void run(const PlanArguments& arguments) {
-  if (is_gguf_path(arguments.compile.model))
+  if (is_text_model(arguments.compile.model))
     return print_text_plan(arguments.compile.model, arguments.text, arguments.compile.device);
   const bool onnx = onnx::open_model(resolve_model(arguments.compile.model)).has_value();
   const std::optional<Graph> network = arguments.train ? std::optional(trained_network(arguments, onnx)) : std::nullopt;

@@ -37,7 +37,9 @@ void run(const ServeArguments& arguments) {
 void add_serve(CLI::App& app) {
   CLI::App* command = app.add_subcommand("serve", "Serve a language model over HTTP, as OpenAI's interface does");
   auto arguments = std::make_shared<ServeArguments>();
-  command->add_option("model", arguments->model, "A GGUF file")->required()->type_name("MODEL");
+  command->add_option("model", arguments->model, "A GGUF file, or a folder with config.json and safetensors")
+      ->required()
+      ->type_name("MODEL");
   command->add_option("--host", arguments->server.host, "Address to listen on")
       ->type_name("ADDRESS")
       ->capture_default_str();

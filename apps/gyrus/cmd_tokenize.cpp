@@ -5,7 +5,7 @@
 #include "common.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "import/gguf_file.h"
+#include "import/text_model_file.h"
 #include "text/tokenizer.h"
 
 namespace gyrus::cli {
@@ -39,7 +39,7 @@ std::vector<int32_t> parse_ids(const std::string& text) {
 }
 
 void run(const TokenizeArguments& arguments) {
-  const Tokenizer tokenizer{GgufFile(arguments.model).head()};
+  const Tokenizer tokenizer{TextModelFile(arguments.model).head()};
   std::string text;
   if (arguments.text) {
     text = *arguments.text;
@@ -59,7 +59,9 @@ void run(const TokenizeArguments& arguments) {
 void add_tokenize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenize", "Text to the tokens of a language model, and back");
   auto arguments = std::make_shared<TokenizeArguments>();
-  command->add_option("model", arguments->model, "A GGUF file")->required()->type_name("MODEL");
+  command->add_option("model", arguments->model, "A GGUF file, or a folder with config.json and safetensors")
+      ->required()
+      ->type_name("MODEL");
   CLI::Option* text = command->add_option("text", arguments->text, "The text, or the ids; else that of --file");
   text->type_name("TEXT");
   command->add_option("--file", arguments->file, "Read the text from a file, as it is; - is standard input")

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "common.h"
-#include "import/gguf_file.h"
+#include "import/text_model_file.h"
 #include "text/tokenizer.h"
 
 namespace gyrus::cli {
@@ -11,15 +11,23 @@ namespace {
 
 // The texts of the tokens that begin and end a text: templates write them.
 std::pair<std::string, std::string> ends_of(const std::string& path) {
-  const Tokenizer tokenizer{GgufFile(path).head()};
+  const Tokenizer tokenizer{TextModelFile(path).head()};
   const auto text = [&](int32_t token) { return token < 0 ? std::string() : tokenizer.raw(token); };
   return {text(tokenizer.begin_token()), text(tokenizer.end_token())};
+}
+
+// Of a file without its suffix, of a folder as it is.
+std::string name_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path named = fs::path(path).lexically_normal();
+  if (!fs::is_directory(named)) return named.stem().string();
+  return (named.has_filename() ? named : named.parent_path()).filename().string();
 }
 
 class GeneratorService : public TextService {
  public:
   GeneratorService(TextGenerator generator, const std::string& path)
-      : generator_(std::move(generator)), name_(std::filesystem::path(path).stem().string()), ends_(ends_of(path)) {}
+      : generator_(std::move(generator)), name_(name_of(path)), ends_(ends_of(path)) {}
 
   std::string name() const override { return name_; }
   int64_t context() const override { return generator_.options().context; }

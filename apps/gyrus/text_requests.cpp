@@ -1,5 +1,6 @@
 #include "text_requests.h"
 
+#include <algorithm>
 #include <random>
 
 #include "core/error.h"
@@ -13,6 +14,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr int kDeepestRequest = 32;
 constexpr size_t kMostPrompts = 256;
 constexpr size_t kMostStops = 16;
+constexpr double kLeastShare = 1e-6;  // of the probability, which the best token alone has: what 0 asks for
 
 [[noreturn]] void refuse(const std::string& message) { throw RequestError{400, message}; }
 
@@ -80,7 +82,7 @@ TextRequest shared_request(const OrderedJson& json, double temperature) {
   refuse_unknown(json);
   TextRequest out;
   out.options.temperature = number(json, "temperature", temperature, 0, 100);
-  out.options.top_p = number(json, "top_p", 1, 0, 1);
+  out.options.top_p = std::max(number(json, "top_p", 1, 0, 1), kLeastShare);
   out.options.top_k = integer(json, "top_k", 0, 0, 1 << 20);
   out.options.min_p = number(json, "min_p", 0, 0, 1);
   out.options.repetition_penalty = number(json, "repetition_penalty", 1, 0.01, 100);

@@ -179,7 +179,8 @@ struct TextServer::Impl {
     };
     const CompletionEnd end =
         service.complete(request.prompts[prompt], request.options, [&](const CompletionToken& token) {
-          if (request.options.candidates >= 0) {
+          // Text that was held back until the end comes without a token.
+          if (request.options.candidates >= 0 && token.token >= 0) {
             scores.push_back(score_json(token));
             answer.scores.push_back(scores.back());
           }

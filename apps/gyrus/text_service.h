@@ -19,7 +19,7 @@ struct CompletionOptions {
 };
 
 struct CompletionToken {
-  int32_t token = 0;
+  int32_t token = 0;                                    // -1: none, but text that was held back until the end
   std::string text;                                     // that became whole with it
   std::vector<std::pair<int32_t, float>> candidates{};  // the token itself, then the best ones
 };

@@ -12,7 +12,7 @@
 #include "gyrus/memory.h"
 #include "gyrus/tensor.h"
 
-// Language models: a GGUF file in, text out (docs/text.md). Weights stay in the blocks of the file, on the device; the
+// Language models: a GGUF file, or a folder with config.json and safetensors, in, text out (docs/text.md). Weights stay in the blocks of the file, on the device; the
 // cache of keys and values has a fixed size, and a token costs one submission.
 
 namespace gyrus {
@@ -131,7 +131,8 @@ class TextGenerator {
 
   // The logits behind each of these tokens, f32 [tokens, vocabulary].
   Tensor logits(const std::vector<int32_t>& tokens, int64_t sequence = 0);
-  // The mean over the tokens of the last layer's normed values, of length 1.
+  // The mean over the tokens of the last layer's normed values, or the first or last of them, as the file says; of
+  // length 1. Throws NonFinite where a value is none.
   std::vector<float> embed(const std::vector<int32_t>& tokens, int64_t sequence = 0);
   // Forgets what a sequence holds.
   void forget(int64_t sequence = 0);

@@ -270,6 +270,11 @@ class GgufReader {
   Gguf out_;
 };
 
+Gguf::Gguf(std::string subject, std::map<std::string, GgufValue> metadata, std::vector<GgufTensor> tensors)
+    : subject_(std::move(subject)), metadata_(std::move(metadata)), tensors_(std::move(tensors)) {
+  for (size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
+}
+
 const GgufValue& Gguf::at(const std::string& key) const {
   const auto found = metadata_.find(key);
   if (found == metadata_.end()) fail(ErrorCode::InvalidModel, subject_, "has no metadata '", key, "'");

@@ -31,6 +31,10 @@ struct GgufTensor {
 // is absent and there is no fallback, or where it has another type.
 class Gguf {
  public:
+  // A head that no GGUF file has: what another kind of file says in the same words.
+  Gguf(std::string subject, std::map<std::string, GgufValue> metadata, std::vector<GgufTensor> tensors);
+  Gguf() = default;
+
   const std::string& subject() const { return subject_; }
   uint32_t version() const { return version_; }
   uint64_t alignment() const { return alignment_; }

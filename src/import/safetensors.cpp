@@ -120,6 +120,13 @@ bool is_safetensors(Bytes file) {
   return ByteReader(file, "").u64() <= kLongestHeader;
 }
 
+std::vector<SafetensorsView> view_safetensors(Bytes file, const std::string& subject) {
+  const Contents contents = read_contents(file, subject);
+  std::vector<SafetensorsView> out;
+  for (const Entry& entry : contents.entries) out.push_back({entry.name, entry.type, entry.shape, contents.of(entry)});
+  return out;
+}
+
 StateDict read_safetensors(Bytes file, const std::string& subject) {
   const Contents contents = read_contents(file, subject);
   StateDict out;

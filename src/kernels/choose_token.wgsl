@@ -1,7 +1,7 @@
 // choose_token.wgsl: the token of every row of `scores`, drawn as `params` says (ops/choose.h); one workgroup takes one row.
 // The limits of top_k and top_p are found as keys: bits of floats in the order of the floats, {{bits}} bits after {{bits}} bits,
 // counted in workgroup memory. Shares count in whole 2^-24, added up in two words, so that their order does not
-// matter. A draw is the largest of score / temperature + Gumbel noise by Threefry.
+// matter. A draw is the largest of score / temperature + Gumbel noise by Threefry. -1 where a score is not finite.
 {{>elementwise}}
 {{>random}}
 {{head}}
@@ -112,6 +112,7 @@ fn lowest_key(lane: u32, row: u32, penalty: f32, most: f32, least: u32, wanted: 
   let step = bitcast<u32>(params[row * 8u + 6u + P.params_shift]);
   var value = kLowest;
   var place = 0xffffffffu;
+  var broken = false;
   for (var i = lane; i < P.width; i += 8u * {{wg}}u) {
 {{@j=8}}
     let score{{j}} = score_at(row, min(i + {{j}}u * {{wg}}u, P.width - 1u), penalty);
@@ -121,10 +122,17 @@ fn lowest_key(lane: u32, row: u32, penalty: f32, most: f32, least: u32, wanted: 
       value = score{{j}};
       place = i + {{j}}u * {{wg}}u;
     }
+    broken = broken || (bitcast<u32>(score{{j}}) & 0x7fffffffu) >= 0x7f800000u;
 {{/j}}
+  }
+  // A score that is not finite, by its bits, wins over all others, with a place that is none.
+  if (broken) {
+    value = -kLowest;
+    place = 0xffffffffu;
   }
   var chosen = best(lane, value, place);
   let most = values[0];
+  let found_broken = chosen == 0xffffffffu;
   workgroupBarrier();
   if (temperature > 0.0) {
     var least = 0u;
@@ -154,6 +162,6 @@ fn lowest_key(lane: u32, row: u32, penalty: f32, most: f32, least: u32, wanted: 
     chosen = best(lane, value, place);
   }
   if (lane == 0u && group < P.groups) {
-    tokens[row + P.tokens_shift] = bitcast<i32>(chosen);
+    tokens[row + P.tokens_shift] = select(bitcast<i32>(chosen), -1, found_broken);
   }
 }

@@ -11,15 +11,27 @@ namespace {
 
 using Reader = void (*)(const Gguf& file, Config& config);
 
-void read_llama(const Gguf&, Config&) {}
-void read_qwen(const Gguf&, Config& c) { c.halves = true; }
+// A window for all layers, where the file has one that is shorter than the context.
+void read_window(const Gguf& file, Config& c) {
+  c.window = file.integer(file.key("attention.sliding_window"), 0);
+  if (c.window >= c.context) c.window = 0;
+}
 
-void read_gemma(const Gguf& file, Config& c) {
+void read_llama(const Gguf& file, Config& c) {
+  c.halves = file.boolean("gyrus.rope.halves", false);  // of files that transformers wrote
+  read_window(file, c);
+}
+
+void read_qwen(const Gguf& file, Config& c) {
+  c.halves = true;
+  read_window(file, c);
+}
+
+void read_gemma(Config& c) {
   c.halves = true;
   c.act = "gelu_tanh";
   c.embedding_scale = std::sqrt(static_cast<double>(c.width));
   c.post_norms = true;
-  c.final_cap = file.number(file.key("final_logit_softcapping"), 0);
 }
 
 // The scale of the largest of the family, which its converters leave to readers: by its number of layers.
@@ -29,7 +41,7 @@ void scale_by_width(Config& c, int64_t layers) {
 }
 
 void read_gemma2(const Gguf& file, Config& c) {
-  read_gemma(file, c);
+  read_gemma(c);
   c.attention_cap = file.number(file.key("attn_logit_softcapping"), 50);
   c.final_cap = file.number(file.key("final_logit_softcapping"), 30);
   c.window = file.integer(file.key("attention.sliding_window"), 4096);
@@ -38,7 +50,7 @@ void read_gemma2(const Gguf& file, Config& c) {
 }
 
 void read_gemma3(const Gguf& file, Config& c) {
-  read_gemma(file, c);
+  read_gemma(c);
   c.window = file.integer(file.key("attention.sliding_window"), 0);
   c.window_period = file.integer(file.key("attention.sliding_window_pattern"), 6);
   c.local_base = file.number(file.key("rope.freq_base_swa"), 10000);
@@ -48,8 +60,7 @@ void read_gemma3(const Gguf& file, Config& c) {
 
 void read_phi3(const Gguf& file, Config& c) {
   c.halves = true;
-  c.window = file.integer(file.key("attention.sliding_window"), 0);
-  if (c.window >= c.context) c.window = 0;
+  read_window(file, c);
 }
 
 void read_gpt2(const Gguf&, Config& c) {
@@ -94,7 +105,8 @@ RopeScaling read_scaling(const Gguf& file, const Config& config) {
   if (s.type == "none" && !file.has(file.key("rope.scaling.type")) && s.factor != 1) s.type = "linear";
   s.original_context =
       file.number(file.key("rope.scaling.original_context_length"), static_cast<double>(config.context));
-  s.attention_factor = file.number(file.key("rope.scaling.attn_factor"), 1);
+  s.attention_factor =
+      file.number(file.key("rope.scaling.attn_factor"), 1) * file.number(file.key("rope.scaling.yarn_attn_factor"), 1);
   s.fast = file.number(file.key("rope.scaling.yarn_beta_fast"), 32);
   s.slow = file.number(file.key("rope.scaling.yarn_beta_slow"), 1);
   if (s.type != "none" && s.type != "linear" && s.type != "yarn" && s.type != "longrope")
@@ -104,13 +116,53 @@ RopeScaling read_scaling(const Gguf& file, const Config& config) {
   return s;
 }
 
+Pooling read_pooling(const Gguf& file) {
+  switch (file.integer(file.key("pooling_type"), 0)) {
+    case 0:
+    case 1: return Pooling::Mean;
+    case 2: return Pooling::First;
+    case 3: return Pooling::Last;
+    default: fail(ErrorCode::Unsupported, file.subject(), "has a pooling_type that gyrus does not know");
+  }
+}
+
 void read_experts(const Gguf& file, Config& c) {
   c.experts = file.integer(file.key("expert_count"), 0);
   if (c.experts == 0) return;
   c.experts_used = file.integer(file.key("expert_used_count"));
+  c.experts_normed = file.boolean(file.key("expert_weights_norm"), true);
   c.expert_hidden = file.integer(file.key("expert_feed_forward_length"), c.hidden);
   if (c.experts_used < 1 || c.experts_used > c.experts)
     fail(ErrorCode::InvalidModel, file.subject(), "uses ", c.experts_used, " of ", c.experts, " experts");
+}
+
+// What would change the results, but is not done, is refused rather than ignored: keys, and the value that changes
+// nothing besides 0.
+void refuse_unknown(const Gguf& file) {
+  constexpr std::pair<const char*, double> kNeutral[] = {{"attention.causal", 1},
+                                                         {"attention.clamp_kqv", 0},
+                                                         {"attention.max_alibi_bias", 0},
+                                                         {"logit_scale", 1},
+                                                         {"residual_scale", 1},
+                                                         {"embedding_scale", 1},
+                                                         {"use_parallel_residual", 0},
+                                                         {"expert_shared_count", 0},
+                                                         {"expert_group_count", 1},
+                                                         {"expert_gating_func", 1},
+                                                         {"expert_weights_scale", 1},
+                                                         {"rope.scaling.yarn_log_multiplier", 0},
+                                                         {"rope.scaling.yarn_ext_factor", 1}};
+  for (const auto& [name, neutral] : kNeutral) {
+    const std::string key = file.key(name);
+    if (!file.has(key)) continue;
+    const auto* const flag = std::get_if<bool>(&file.metadata().at(key));
+    const double value = flag ? *flag : file.number(key);
+    const bool same = value == neutral || (value == 0 && !flag);
+    if (!same)
+      fail(ErrorCode::Unsupported, file.subject(), "metadata '", key, "' is ", value, ", which gyrus does not do");
+  }
+  const std::string sections = file.key("rope.dimension_sections");
+  if (file.has(sections)) fail(ErrorCode::Unsupported, file.subject(), "metadata '", sections, "' is not supported");
 }
 
 void check(const Gguf& file, const Config& c) {
@@ -122,6 +174,9 @@ void check(const Gguf& file, const Config& c) {
     require(n > 0 && n <= kMost, "a number of layers, heads or elements in its metadata is not from 1 to 2^24");
   require(c.heads % c.kv_heads == 0, "its heads of queries are not a multiple of its heads of keys");
   require(c.turning % 2 == 0 && c.turning <= c.depth, "its rope.dimension_count is odd or more than a head has");
+  require(std::isfinite(c.attention_scale) && c.attention_scale > 0, "its attention.scale is not above 0");
+  require(std::isfinite(c.scaling.attention_factor), "a factor of its attention is no number");
+  require(c.attention_cap >= 0 && c.final_cap >= 0, "a soft cap of its logits is negative");
   require(c.eps > 0 && c.eps < 1, "the epsilon of its norms is not between 0 and 1");
   require(c.rope_base > 1, "its rope.freq_base is not above 1");
   require(c.window >= 0 && c.window_period >= 1, "its sliding window is negative");
@@ -135,6 +190,10 @@ double yarn_place(const Config& c, double turns) {
 }
 
 }  // namespace
+
+const char* pooling_name(Pooling pooling) {
+  return pooling == Pooling::First ? "first" : pooling == Pooling::Last ? "last" : "mean";
+}
 
 std::vector<std::string> architectures() {
   std::vector<std::string> names;
@@ -174,8 +233,13 @@ Config read_config(const Gguf& file) {
   c.turning = file.integer(file.key("rope.dimension_count"), c.depth);
   c.rope_base = file.number(file.key("rope.freq_base"), 10000);
   c.attention_scale = 1 / std::sqrt(static_cast<double>(c.depth));
+  c.attention_cap = file.number(file.key("attn_logit_softcapping"), 0);
+  c.final_cap = file.number(file.key("final_logit_softcapping"), 0);
   read_experts(file, c);
   read(file, c);
+  c.attention_scale = file.number(file.key("attention.scale"), c.attention_scale);
+  c.pooling = read_pooling(file);
+  refuse_unknown(file);
   c.scaling = read_scaling(file, c);
   check(file, c);
   return c;

@@ -16,6 +16,10 @@ struct RopeScaling {
   double fast = 32, slow = 1;   // yarn: turns within the original context between which it blends
 };
 
+// Which of the last layer's values are the embedding of a text.
+enum class Pooling : uint8_t { Mean, First, Last };
+const char* pooling_name(Pooling pooling);
+
 // The shape of a decoder, as the metadata of its file says it.
 struct Config {
   std::string architecture, name;
@@ -43,6 +47,8 @@ struct Config {
   int64_t experts = 0, experts_used = 0;  // 0: one network for all
   int64_t expert_hidden = 0;
   bool experts_normed = true;  // the shares of those used add up to 1
+
+  Pooling pooling = Pooling::Mean;
 
   bool is_local(int64_t layer) const;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "core/error.h"
 
@@ -184,6 +185,19 @@ TextModelInfo Model::info() const {
       info.formats[to_string(tensor.type)] += block_bytes(tensor.type, static_cast<uint64_t>(count));
     }
   return info;
+}
+
+void refuse_unused(const Model& model, const Gguf& file) {
+  std::set<std::string> used = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"};
+  for (const WeightState& weight : model.weights())
+    for (const WeightPart& part : weight.parts) used.insert(part.tensor);
+  for (const GgufTensor& tensor : file.tensors()) {
+    // A head that classifies texts stands beside the one that writes them; speeds of rotation follow from metadata.
+    const bool beside = tensor.name.starts_with("cls.") || tensor.name.find(".attn_rot_embd") != std::string::npos;
+    if (!beside && used.count(tensor.name) == 0)
+      fail(ErrorCode::Unsupported, file.subject(), "has the tensor ", in_quotes(tensor.name),
+           ", which gyrus does not use in a ", model.config().architecture);
+  }
 }
 
 TextOptions with_context(TextOptions options, const Config& config, const std::string& subject) {

@@ -95,6 +95,9 @@ class Model {
   std::vector<float> rope_factors_;
 };
 
+// Throws Unsupported where a file has a tensor that the model does not use: then it is another kind of model.
+void refuse_unused(const Model& model, const Gguf& file);
+
 // What a file says, of the context that `options` ask for.
 TextOptions with_context(TextOptions options, const Config& config, const std::string& subject);
 

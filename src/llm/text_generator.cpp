@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "gyrus/text.h"
-#include "import/gguf_file.h"
+#include "import/text_model_file.h"
 #include "llm/runner.h"
 #include "llm/writing.h"
 #include "text/tokenizer.h"
@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-llm::Sources sources_of(std::shared_ptr<const GgufFile> file) {
+llm::Sources sources_of(std::shared_ptr<const TextModelFile> file) {
   return [file = std::move(file)](const std::string& name) -> std::optional<llm::Source> {
     const GgufTensor* tensor = file->head().find(name);
     if (!tensor) return std::nullopt;
@@ -25,16 +25,20 @@ llm::Sources sources_of(std::shared_ptr<const GgufFile> file) {
   };
 }
 
-std::shared_ptr<const llm::Model> model_of(const std::shared_ptr<const GgufFile>& file, const TextOptions& options) {
+std::shared_ptr<const llm::Model> model_of(const std::shared_ptr<const TextModelFile>& file,
+                                           const TextOptions& options) {
   const llm::Config config = llm::read_config(file->head());
   const std::string& subject = file->head().subject();
-  return std::make_shared<llm::Model>(config, sources_of(file), llm::with_context(options, config, subject), subject);
+  auto model =
+      std::make_shared<llm::Model>(config, sources_of(file), llm::with_context(options, config, subject), subject);
+  llm::refuse_unused(*model, file->head());
+  return model;
 }
 
 }  // namespace
 
 struct TextGeneratorImpl {
-  std::shared_ptr<const GgufFile> file;
+  std::shared_ptr<const TextModelFile> file;
   std::shared_ptr<const llm::Model> model;
   Tokenizer tokenizer;
   llm::Runner runner;
@@ -44,7 +48,7 @@ struct TextGeneratorImpl {
   std::mutex mutex{};
 
   TextGeneratorImpl(const Device& device, const std::string& path, const TextOptions& options)
-      : file(std::make_shared<GgufFile>(path)),
+      : file(std::make_shared<TextModelFile>(path)),
         model(model_of(file, options)),
         tokenizer(file->head()),
         runner(device, model),
@@ -96,11 +100,11 @@ struct TextGeneratorImpl {
 };
 
 TextModelInfo describe_text_model(const std::string& path) {
-  return model_of(std::make_shared<GgufFile>(path), {})->info();
+  return model_of(std::make_shared<TextModelFile>(path), {})->info();
 }
 
 TextMemory plan_text_model(const std::string& path, const Target& target, const TextOptions& options) {
-  return llm::planned_memory(*model_of(std::make_shared<GgufFile>(path), options), target);
+  return llm::planned_memory(*model_of(std::make_shared<TextModelFile>(path), options), target);
 }
 
 TextGenerator::TextGenerator(const Device& device, const std::string& path, const TextOptions& options)
@@ -151,12 +155,22 @@ Tensor TextGenerator::logits(const std::vector<int32_t>& tokens, int64_t sequenc
 std::vector<float> TextGenerator::embed(const std::vector<int32_t>& tokens, int64_t sequence) {
   const std::lock_guard lock(impl_->mutex);
   std::vector<double> sums(static_cast<size_t>(impl_->info.width));
+  const llm::Pooling pooling = impl_->model->config().pooling;
+  const auto last = static_cast<int64_t>(tokens.size()) - 1;
   impl_->visit_rows(tokens, sequence, [&](const std::vector<llm::StepRow>& rows) {
     const Tensor some = impl_->runner.normed(rows);
-    for (int64_t i = 0; i < some.size(); ++i) sums[static_cast<size_t>(i) % sums.size()] += some.as<float>()[i];
+    for (int64_t i = 0; i < some.size(); ++i) {
+      const auto width = static_cast<int64_t>(sums.size());
+      const int64_t position = rows[static_cast<size_t>(i / width)].position;
+      if (pooling == llm::Pooling::First && position != 0) continue;
+      if (pooling == llm::Pooling::Last && position != last) continue;
+      sums[static_cast<size_t>(i % width)] += some.as<float>()[i];
+    }
   });
   double length = 0;
   for (const double x : sums) length += x * x;
+  if (!std::isfinite(length))
+    fail(ErrorCode::NonFinite, "model", "the values of the last layer are not finite numbers");
   std::vector<float> result;
   for (const double x : sums) result.push_back(static_cast<float>(length > 0 ? x / std::sqrt(length) : 0));
   return result;

@@ -159,7 +159,9 @@ WantedStep Writing::chunk() {
 }
 
 Choice Writing::choice(const Text& text) {
-  return {text.options.sampling, static_cast<uint32_t>(text.tokens.size()), text.sequence};
+  // Counted from the start of the text, also where its older half was dropped: no draw comes twice.
+  const int64_t place = text.result.prompt_tokens + static_cast<int64_t>(text.result.tokens.size());
+  return {text.options.sampling, static_cast<uint32_t>(place), text.sequence};
 }
 
 // Where the context is full, the older half of what is not to be kept goes.
@@ -172,6 +174,11 @@ void Writing::make_room(Text& text) {
 }
 
 void Writing::take(const std::vector<int32_t>& tokens, const float* logits) {
+  for (size_t i = 0; i < asked_.size(); ++i) {
+    if (tokens.at(i) >= 0) continue;
+    for (const StepRow& row : rows_) held(row.sequence).clear();
+    fail(ErrorCode::NonFinite, "model", "the scores of the next token are not finite numbers: its weights are damaged");
+  }
   for (const StepRow& row : rows_) held(row.sequence).push_back(row.token);
   rows_.clear();
   if (!asked_.empty()) reading_.reset();

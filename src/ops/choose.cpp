@@ -39,6 +39,7 @@ double number(double word) {
 int64_t chosen(const std::vector<double>& scores, const double* params) {
   const double temperature = number(params[0]), top_p = number(params[2]), min_p = number(params[3]);
   const auto top_k = static_cast<size_t>(std::max(params[1], 0.0));
+  if (!std::all_of(scores.begin(), scores.end(), [](double score) { return std::isfinite(score); })) return -1;
   std::vector<double> sorted = scores;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   const double most = sorted.front();

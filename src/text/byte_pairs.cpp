@@ -35,10 +35,9 @@ struct Pair {
 class BytePairs : public TokenAlgorithm {
  public:
   BytePairs(const Vocabulary& vocabulary, const Gguf& gguf) : vocabulary_(vocabulary) {
-    const PreTokenizer found = pre_tokenizer(gguf.text("tokenizer.ggml.pre", "default"), vocabulary.subject);
-    for (const char* const pattern : found.patterns) patterns_.emplace_back(pattern);
-    whole_words_ = found.whole_words;
+    read_patterns(gguf);
     adds_space_ = gguf.boolean("tokenizer.ggml.add_space_prefix", false);
+    composes_ = gguf.boolean("gyrus.tokenizer.composed", false);
     const std::array<uint32_t, 256> alphabet = byte_alphabet();
     for (uint32_t byte = 0; byte < 256; ++byte) {
       std::string text;
@@ -51,8 +50,9 @@ class BytePairs : public TokenAlgorithm {
   }
 
   void encode(std::string_view text, bool starts, std::vector<int32_t>& out) const override {
-    const std::string spaced = starts && adds_space_ && !text.empty() ? " " + std::string(text) : std::string();
-    if (!spaced.empty()) text = spaced;
+    std::string changed;
+    if (composes_) text = changed = unicode::composed(text);
+    if (starts && adds_space_ && !text.empty()) text = changed = " " + std::string(text);
     std::vector<uint32_t> codes;
     std::vector<size_t> offsets;  // bytes, of each code point and of the end
     for (size_t at = 0; at < text.size();) {
@@ -86,6 +86,19 @@ class BytePairs : public TokenAlgorithm {
   bool adds_space() const override { return adds_space_; }
 
  private:
+  // By the name of a pre-tokenizer; files of transformers have the patterns themselves.
+  void read_patterns(const Gguf& gguf) {
+    constexpr const char* kOwn = "gyrus.tokenizer.patterns";
+    if (gguf.has(kOwn)) {
+      for (const std::string& pattern : gguf.texts(kOwn)) patterns_.emplace_back(pattern);
+      whole_words_ = gguf.boolean("gyrus.tokenizer.whole_words", false);
+      return;
+    }
+    const PreTokenizer found = pre_tokenizer(gguf.text("tokenizer.ggml.pre", "default"), vocabulary_.subject);
+    for (const char* const pattern : found.patterns) patterns_.emplace_back(pattern);
+    whole_words_ = found.whole_words;
+  }
+
   // Pairs go by numbers: a token's own, or, of a text that is no token, one from the end of the vocabulary on.
   void read_merges(const std::vector<std::string>& merges) {
     std::unordered_map<std::string, int32_t> others;
@@ -179,6 +192,7 @@ class BytePairs : public TokenAlgorithm {
   const Vocabulary& vocabulary_;
   std::vector<Pattern> patterns_;
   bool whole_words_ = false, adds_space_ = false;
+  bool composes_ = false;  // texts become NFC first
   std::array<std::string, 256> letters_;
   std::array<int32_t, 256> symbols_{};
   std::unordered_map<uint32_t, char> byte_of_;

@@ -48,7 +48,7 @@ size_t Pattern::match_at(size_t index, const std::vector<uint32_t>& text, size_t
         size_t count = 0;
         while (count < node.most && at + count < text.size() && set.has(text[at + count])) ++count;
         if (count < node.least) return kNone;
-        for (; count > node.least; --count) {
+        for (; count > node.least && !node.possessive; --count) {
           if (const size_t end = match_at(node.next, text, at + count); end != kNone) return end;
         }
         at += count;
@@ -81,6 +81,7 @@ class PatternParser {
     Pattern::Kind kind;
     size_t set = 0;
     size_t least = 1, most = 1;
+    bool possessive = false;
     std::vector<Sequence> choices{};
   };
 
@@ -117,7 +118,7 @@ class PatternParser {
     Item out{Pattern::Kind::Repeat};
     out.set = out_.sets_.size();
     out_.sets_.push_back(take("[") ? bracket() : single());
-    quantifier(out.least, out.most);
+    quantifier(out);
     return out;
   }
 
@@ -141,20 +142,25 @@ class PatternParser {
     return out;
   }
 
-  void quantifier(size_t& least, size_t& most) {
+  void quantifier(Item& item) {
+    bool counted = false;
     if (take("?")) {
-      least = 0;
+      item.least = 0;
     } else if (take("*")) {
-      least = 0;
-      most = kEndless;
+      item.least = 0;
+      item.most = kEndless;
     } else if (take("+")) {
-      most = kEndless;
+      item.most = kEndless;
     } else if (take("{")) {
-      least = most = number();
-      if (take(",")) most = is("}") ? kEndless : number();
-      if (!take("}") || most < least) bad();
+      counted = true;
+      item.least = item.most = number();
+      if (take(",")) item.most = is("}") ? kEndless : number();
+      if (!take("}") || item.most < item.least) bad();
+    } else {
+      return;
     }
-    if (is("?") || is("*") || is("+")) bad();  // lazy and possessive ones
+    item.possessive = !counted && take("+");
+    if (is("?") || is("*") || is("+")) bad();  // lazy ones
   }
   size_t number() {
     size_t value = 0;
@@ -253,7 +259,7 @@ class PatternParser {
   size_t link(const Sequence& sequence, size_t next) {
     for (size_t i = sequence.size(); i-- > 0;) {
       const Item& from = sequence[i];
-      Pattern::Node node{from.kind, from.set, from.least, from.most, {}, next};
+      Pattern::Node node{from.kind, from.set, from.least, from.most, from.possessive, {}, next};
       if (from.kind == Pattern::Kind::Choice) {
         next = join(from.choices, next);
         continue;
@@ -266,7 +272,7 @@ class PatternParser {
   }
   size_t join(const std::vector<Sequence>& choices, size_t next) {
     if (choices.size() == 1) return link(choices[0], next);
-    Pattern::Node node{Pattern::Kind::Choice, 0, 1, 1, {}, next};
+    Pattern::Node node{Pattern::Kind::Choice, 0, 1, 1, false, {}, next};
     for (const Sequence& choice : choices) node.starts.push_back(link(choice, next));
     return add(std::move(node));
   }

@@ -9,7 +9,8 @@ namespace gyrus {
 
 // The regular expressions that pre-tokenizers are written in, over code points: alternatives, groups ( ) (?: ) (?i: ),
 // looking ahead (?= ) (?! ), the end $, sets [ ] with ranges and \p{L} \p{Lu} … \s \S \d \r \n \t, and the greedy
-// quantifiers ? * + {n} {m,n}; of a group only ?. As usual the first alternative that matches is taken.
+// quantifiers ? * + {n} {m,n}, also possessive ones (?+ *+ ++); of a group only ?. As usual the first alternative that
+// matches is taken.
 class Pattern {
  public:
   // Throws Unsupported where the text has anything else.
@@ -34,6 +35,7 @@ class Pattern {
     Kind kind = Kind::Accept;
     size_t set = 0;  // Repeat
     size_t least = 1, most = 1;
+    bool possessive = false;       // gives nothing back
     std::vector<size_t> starts{};  // Choice: of the alternatives, which lead on to `next` themselves; Ahead: the one
     size_t next = 0;
   };

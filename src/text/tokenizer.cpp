@@ -39,6 +39,7 @@ struct TokenizerParts {
     if (model == "gpt2") begins = pre_tokenizer(gguf.text("tokenizer.ggml.pre", "default"), "").adds_begin;
     adds_begin = gguf.boolean("tokenizer.ggml.add_bos_token", begins) && vocabulary.begin != Vocabulary::kNone;
     adds_end = gguf.boolean("tokenizer.ggml.add_eos_token", bert) && vocabulary.end != Vocabulary::kNone;
+    space_once = gguf.boolean("gyrus.tokenizer.space_once", false);
     find_specials(gguf.text("general.architecture", ""));
   }
 
@@ -70,6 +71,7 @@ struct TokenizerParts {
   Vocabulary vocabulary;
   std::unique_ptr<TokenAlgorithm> algorithm;
   bool adds_begin = false, adds_end = false;
+  bool space_once = false;  // added to the start of a text, but not behind special tokens
   std::vector<Special> specials;
   std::vector<std::vector<size_t>> first_bytes;  // of specials, by their first byte
 };
@@ -81,6 +83,7 @@ int32_t Tokenizer::begin_token() const { return parts_->vocabulary.begin; }
 int32_t Tokenizer::end_token() const { return parts_->vocabulary.end; }
 bool Tokenizer::adds_begin() const { return parts_->adds_begin; }
 bool Tokenizer::adds_end() const { return parts_->adds_end; }
+bool Tokenizer::adds_space_behind(int32_t token) const { return !parts_->space_once && is_control(token); }
 bool Tokenizer::adds_space() const { return parts_->algorithm->adds_space(); }
 
 const std::string& Tokenizer::raw(int32_t token) const {
@@ -118,7 +121,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool special, bool
     at += found->text.size();
     while (found->eats_spaces && at < text.size() && (text[at] == ' ' || (text[at] >= '\t' && text[at] <= '\r'))) ++at;
     from = at;
-    starts = true;
+    starts = !parts_->space_once;
   }
   plain(text.size());
   if (begin && adds_end()) out.push_back(end_token());
@@ -141,7 +144,7 @@ std::string Tokenizer::decode(std::span<const int32_t> tokens, bool special) con
     const bool cut = starts && !text.empty() && text[0] == ' ' && !is_control(token);
     out.append(text, cut ? 1 : 0);
     // A space is added behind special tokens too.
-    starts = adds_space() && (is_control(token) || (starts && text.empty()));
+    starts = adds_space() && (adds_space_behind(token) || (starts && text.empty()));
   }
   return out;
 }
@@ -150,7 +153,7 @@ std::string TextDecoder::push(int32_t token) {
   std::string text = tokenizer_.piece(token, special_);
   const bool control = tokenizer_.is_control(token);
   if (starts_ && tokenizer_.adds_space() && !control && !text.empty() && text[0] == ' ') text.erase(0, 1);
-  starts_ = control || (starts_ && text.empty());
+  starts_ = tokenizer_.adds_space_behind(token) || (starts_ && text.empty());
   waiting_ += text;
   const size_t keep = unicode::unfinished_bytes(waiting_);
   std::string out;

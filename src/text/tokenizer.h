@@ -38,6 +38,7 @@ class Tokenizer {
   const std::string& raw(int32_t token) const;  // as the file has it
   // Whether the text of a first token begins with a space that the text has not.
   bool adds_space() const;
+  bool adds_space_behind(int32_t token) const;  // the same for the token behind this one, a special one
 
  private:
   std::shared_ptr<const TokenizerParts> parts_;

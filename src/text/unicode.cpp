@@ -31,13 +31,52 @@ bool continues(uint8_t first, uint32_t i, uint8_t byte) {
   return first != 0xf4 || byte < 0x90;
 }
 
+// What a table of runs, each its first code point << 8 and a number, has for a code point.
+uint32_t in_runs(const uint32_t* runs, size_t count, uint32_t code) {
+  return std::upper_bound(runs, runs + count, code << 8 | 0xff)[-1] & 0xff;
+}
+
+uint32_t combining_class(uint32_t code) { return in_runs(kClassRuns, kClassRunCount, code); }
+
+constexpr uint32_t kLeads = 0x1100, kVowels = 0x1161, kTails = 0x11a7;
+constexpr uint32_t kLeadCount = 19, kVowelCount = 21, kTailCount = 28;
+
+// The one code point that two are together, or 0.
+uint32_t pair_of(uint32_t first, uint32_t second) {
+  if (first - kLeads < kLeadCount && second - kVowels < kVowelCount)
+    return kHangul + ((first - kLeads) * kVowelCount + second - kVowels) * kTailCount;
+  const bool open = first >= kHangul && first < kHangulEnd && (first - kHangul) % kTailCount == 0;
+  if (open && second > kTails && second < kTails + kTailCount) return first + second - kTails;
+  const Composition* const end = kCompositions + kCompositionCount;
+  const Composition* const found = std::lower_bound(
+      kCompositions, end, Composition{first, second, 0}, [](const Composition& a, const Composition& b) {
+        return a.first != b.first ? a.first < b.first : a.second < b.second;
+      });
+  return found != end && found->first == first && found->second == second ? found->both : 0;
+}
+
+// After The Unicode Standard, 3.11: a mark joins the last starter, unless one of its own class, or none, lies between.
+std::vector<uint32_t> joined(const std::vector<uint32_t>& codes) {
+  std::vector<uint32_t> out;
+  size_t starter = ~size_t{0};
+  uint32_t before = 0;  // the class of the code point before
+  for (const uint32_t code : codes) {
+    const uint32_t own = combining_class(code);
+    const bool beside = starter != ~size_t{0} && (starter + 1 == out.size() || (before < own && before != 0));
+    if (const uint32_t both = beside ? pair_of(out[starter], code) : 0; both != 0) {
+      out[starter] = both;
+      continue;
+    }
+    if (own == 0) starter = out.size();
+    before = own;
+    out.push_back(code);
+  }
+  return out;
+}
+
 }  // namespace
 
-Category category(uint32_t code) {
-  const uint32_t* const end = kCategoryRuns + kCategoryRunCount;
-  const uint32_t* const after = std::upper_bound(kCategoryRuns, end, code << 8 | 0xff);
-  return static_cast<Category>(after[-1] & 0xff);
-}
+Category category(uint32_t code) { return static_cast<Category>(in_runs(kCategoryRuns, kCategoryRunCount, code)); }
 
 bool is_letter(uint32_t code) { return between(category(code), Category::Lu, Category::Lo); }
 bool is_mark(uint32_t code) { return between(category(code), Category::Mn, Category::Me); }
@@ -58,11 +97,10 @@ uint32_t lower(uint32_t code) {
 
 void decompose(uint32_t code, std::vector<uint32_t>& to) {
   if (code >= kHangul && code < kHangulEnd) {
-    constexpr uint32_t kVowels = 21, kTails = 28;
     const uint32_t index = code - kHangul;
-    to.push_back(0x1100 + index / (kVowels * kTails));
-    to.push_back(0x1161 + index % (kVowels * kTails) / kTails);
-    if (index % kTails != 0) to.push_back(0x11a7 + index % kTails);
+    to.push_back(kLeads + index / (kVowelCount * kTailCount));
+    to.push_back(kVowels + index % (kVowelCount * kTailCount) / kTailCount);
+    if (index % kTailCount != 0) to.push_back(kTails + index % kTailCount);
     return;
   }
   // Built once: where the entry of each code point starts.
@@ -77,6 +115,36 @@ void decompose(uint32_t code, std::vector<uint32_t>& to) {
   if (found == starts.end() || code_at(*found) != code) return to.push_back(code);
   const uint32_t* const entry = kDecompositions + *found;
   to.insert(to.end(), entry + 1, entry + 1 + (*entry >> 24));
+}
+
+std::string composed(std::string_view text) {
+  std::string out;
+  std::vector<uint32_t> codes;
+  const auto flush = [&] {
+    for (size_t from = 0; from < codes.size();) {  // marks in the order of their classes
+      size_t to = from + 1;
+      while (to < codes.size() && combining_class(codes[to]) != 0) ++to;
+      const size_t first = from + (combining_class(codes[from]) == 0 ? 1 : 0);
+      std::stable_sort(codes.begin() + static_cast<std::ptrdiff_t>(first),
+                       codes.begin() + static_cast<std::ptrdiff_t>(to),
+                       [](uint32_t a, uint32_t b) { return combining_class(a) < combining_class(b); });
+      from = to;
+    }
+    for (const uint32_t code : joined(codes)) append_utf8(out, code);
+    codes.clear();
+  };
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    if (character.bytes == 1 && character.code == kReplacement) {
+      flush();
+      out += text[0];
+    } else {
+      decompose(character.code, codes);
+    }
+    text.remove_prefix(character.bytes);
+  }
+  flush();
+  return out;
 }
 
 Character first_character(std::string_view text) {

@@ -53,6 +53,9 @@ bool is_space(uint32_t code);  // White_Space
 uint32_t lower(uint32_t code);                             // itself where it has none of one code point
 void decompose(uint32_t code, std::vector<uint32_t>& to);  // appends the full canonical decomposition
 
+// A text in the form NFC, in which what can be one code point is one. Bytes that are no UTF-8 stay.
+std::string composed(std::string_view text);
+
 // Bytes of the UTF-8 character at the start of a text that is not empty, and its code point; a byte that starts none is
 // one of its own, U+FFFD.
 struct Character {

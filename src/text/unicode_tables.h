@@ -22,4 +22,15 @@ extern const size_t kLowerRunCount;
 extern const uint32_t kDecompositions[];
 extern const size_t kDecompositionCount;
 
+// The first code point of a run << 8, and its canonical combining class; in order, from 0.
+extern const uint32_t kClassRuns[];
+extern const size_t kClassRunCount;
+
+// Two code points that are one together; in order.
+struct Composition {
+  uint32_t first, second, both;
+};
+extern const Composition kCompositions[];
+extern const size_t kCompositionCount;
+
 }  // namespace gyrus::unicode

@@ -5,6 +5,7 @@
 namespace gyrus {
 namespace {
 
+constexpr int64_t kMostRows = int64_t{1} << 24;
 constexpr const char* kPrefix = "tokenizer.ggml.";
 
 // Tokens that end a turn or a text in the models that gyrus knows, where the file names only one of them.
@@ -59,12 +60,23 @@ Vocabulary::Vocabulary(const Gguf& gguf) : subject(gguf.subject()), texts(gguf.t
   separator = read_id(gguf, "seperator", texts.size());  // as the format spells it
   if (separator == kNone) separator = read_id(gguf, "separator", texts.size());
   classify = read_id(gguf, "cls", texts.size());
+  // Matrices often have more rows than there are tokens, to be a round number: tokens without a text.
+  const GgufTensor* const embedding = gguf.find("token_embd.weight");
+  if (embedding && embedding->shape.size() == 2 && embedding->shape[0] > size() && embedding->shape[0] <= kMostRows) {
+    texts.resize(static_cast<size_t>(embedding->shape[0]));
+    kinds.resize(texts.size(), TokenKind::Unused);
+    scores.resize(texts.size());
+  }
   by_text_.reserve(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) by_text_.emplace(texts[i], static_cast<int32_t>(i));
 
   ends_text.resize(texts.size());
   for (const int32_t id : {end, read_id(gguf, "eot", texts.size()), read_id(gguf, "eom", texts.size())}) {
     if (id != kNone) ends_text[static_cast<size_t>(id)] = true;
+  }
+  constexpr const char* kEnds = "gyrus.tokenizer.ends";  // of files that transformers wrote
+  for (const int64_t id : gguf.has(kEnds) ? gguf.integers(kEnds) : std::vector<int64_t>{}) {
+    if (id >= 0 && id < size()) ends_text[static_cast<size_t>(id)] = true;
   }
   for (const std::string_view text : kEndTexts) {
     const int32_t id = find(text);

@@ -24,7 +24,9 @@ bool stands_alone(uint32_t code) {
   return unicode::is_punctuation(code) || (code < 0x80 && unicode::is_symbol(code)) || is_ideograph(code);
 }
 
+// Control characters, of which only these three are spaces, are left out: words on both sides of others are one.
 bool is_dropped(uint32_t code) {
+  if (code == '\t' || code == '\n' || code == '\r') return false;
   const unicode::Category category = unicode::category(code);
   return code == 0 || code == 0xfffd || category == unicode::Category::Cc || category == unicode::Category::Cf ||
          category == unicode::Category::Co || category == unicode::Category::Cs;
@@ -49,12 +51,11 @@ class WordPiece : public TokenAlgorithm {
     while (!text.empty()) {
       const unicode::Character character = unicode::first_character(text);
       text.remove_prefix(character.bytes);
-      // Tabs and ends of lines are control characters too, but spaces first.
+      if (is_dropped(character.code)) continue;
       if (unicode::is_space(character.code)) {
         end_word();
         continue;
       }
-      if (is_dropped(character.code)) continue;
       parts.clear();
       lower_ ? unicode::decompose(character.code, parts) : parts.push_back(character.code);
       for (const uint32_t part : parts) {

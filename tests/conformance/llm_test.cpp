@@ -10,10 +10,13 @@
 
 #include "core/error.h"
 #include "core/limits.h"
-#include "import/gguf_file.h"
+#include "engine/program_plan.h"
+#include "gyrus/nn.h"
 #include "import/json.h"
 #include "import/safetensors.h"
+#include "import/text_model_file.h"
 #include "llm/runner.h"
+#include "ops/blocks.h"
 #include "support/device_tests.h"
 #include "support/test_data.h"
 #include "support/test_folder.h"
@@ -50,6 +53,17 @@ double largest_difference(const Tensor& got, const std::vector<T>& want) {
   return largest;
 }
 
+// Of a difference to the number itself; of zeros none may differ.
+double largest_ratio(const Tensor& got, const std::vector<float>& want) {
+  if (static_cast<size_t>(got.size()) != want.size()) return INFINITY;
+  double largest = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double off = std::abs(got.as<float>()[i] - static_cast<double>(want[i]));
+    if (off > 0) largest = std::max(largest, off / std::abs(static_cast<double>(want[i])));
+  }
+  return largest;
+}
+
 std::vector<llm::StepRow> rows_from(const std::vector<int32_t>& tokens, size_t begin, size_t end) {
   std::vector<llm::StepRow> rows;
   for (size_t i = begin; i < std::min(end, tokens.size()); ++i) rows.push_back({tokens[i], 0, static_cast<int64_t>(i)});
@@ -68,7 +82,8 @@ Tensor forced(llm::Runner& runner, const std::vector<int32_t>& tokens, size_t to
   return all;
 }
 
-std::shared_ptr<const llm::Model> model_of(const std::shared_ptr<const GgufFile>& file, const TextOptions& options) {
+std::shared_ptr<const llm::Model> model_of(const std::shared_ptr<const TextModelFile>& file,
+                                           const TextOptions& options) {
   const llm::Config config = llm::read_config(file->head());
   const auto sources = [file](const std::string& name) -> std::optional<llm::Source> {
     const GgufTensor* tensor = file->head().find(name);
@@ -79,7 +94,7 @@ std::shared_ptr<const llm::Model> model_of(const std::shared_ptr<const GgufFile>
 }
 
 llm::Runner runner_of(const std::filesystem::path& path, const TextOptions& options = {}) {
-  return llm::Runner(device(), model_of(std::make_shared<GgufFile>(path.string()), options));
+  return llm::Runner(device(), model_of(std::make_shared<TextModelFile>(path.string()), options));
 }
 
 std::filesystem::path stories(const std::string& format) {
@@ -201,8 +216,20 @@ TEST_F(Architectures, MatchFloat64AndEveryKeyMatters) {
     }
     ++count;
   }
-  EXPECT_EQ(count, 40u);
+  EXPECT_EQ(count, 51u);
   std::printf("%zu models: logits within %.2e\n", count, largest);
+
+  // As transformers writes them: weights in safetensors, shapes in config.json.
+  std::ifstream folders(path("folders.txt"));
+  std::string folder;
+  for (count = 0; folders >> folder >> name; ++count) {
+    SCOPED_TRACE(folder + " " + name);
+    TextOptions options = under({});
+    options.context = 64;
+    llm::Runner runner = runner_of(path(folder), options);
+    EXPECT_LE(largest_difference(forced(runner, tokens), numbers_of<double>(path(name + ".logits"))), kFloats);
+  }
+  EXPECT_EQ(count, 7u);
 }
 
 TEST_F(Architectures, OthersAreRefusedByName) {
@@ -299,7 +326,9 @@ int64_t made_once(const std::map<std::string, int64_t>& objects) {
 
 TEST(Counted, ATokenCostsOneSubmissionAndNoObject) {
   if (test_data().empty()) GTEST_SKIP() << "no test data";
+  const uint64_t before = device().buffer_bytes();
   llm::Runner runner = runner_of(stories("q4_0"), under({}));
+  const uint64_t made = device().buffer_bytes() - before;
   const TextMemory planned =
       llm::planned_memory(runner.model(), device().target(),
                           device().adapter().type == AdapterType::Software ? software_options() : PlanOptions{});
@@ -307,6 +336,7 @@ TEST(Counted, ATokenCostsOneSubmissionAndNoObject) {
   EXPECT_EQ(planned.weights, allocated.weights);
   EXPECT_EQ(planned.cache, allocated.cache);
   EXPECT_EQ(planned.scratch, allocated.scratch);
+  EXPECT_LE(made, planned.total() + 64);  // what else there is takes inputs up
   std::vector<int32_t> tokens = {1};
   llm::StepResult step = runner.prefill(rows_from(tokens, 0, 1), {});
   std::map<std::string, int64_t> objects;
@@ -400,6 +430,63 @@ TEST(Generator, BatchesStopsShiftsAndScores) {
   for (const float x : embedded) length += static_cast<double>(x) * x;
   EXPECT_EQ(embedded.size(), 64u);
   EXPECT_NEAR(length, 1, 1e-5);
+}
+
+// Kernels unpack blocks to the floats that others find in them: equal where nothing is fused, else but for the last
+// bit.
+TEST(Blocks, KernelsUnpackThem) {
+  const std::filesystem::path folder = test_data() / "llm/quant-vectors";
+  if (test_data().empty()) GTEST_SKIP() << "no test data";
+  int compared = 0;
+  for (const BlockFormat& format : block_formats()) {
+    const std::string name = format.name;
+    if (!format.decode || name[0] == 'T' || !std::filesystem::exists(folder / (name + ".blocks"))) continue;
+    SCOPED_TRACE(name);
+    const std::vector<uint8_t> blocks = read_bytes(folder / (name + ".blocks"));
+    const auto want = numbers_of<float>(folder / (name + ".f32"));
+    const BlockMatrix matrix{format.type, 4, static_cast<int64_t>(want.size()) / 4};
+    ASSERT_EQ(blocks.size(), 4 * matrix.row_bytes());
+    Tensor words(DType::U32, matrix.shape());
+    std::memcpy(words.data.data(), blocks.data(), blocks.size());
+    Tensor places(DType::I32, {4});
+    for (int32_t i = 0; i < 4; ++i) places.as<int32_t>()[i] = i;
+    Graph graph;
+    graph.output(
+        "rows",
+        apply("block_rows", {graph.constant(std::move(words)), graph.input("places", DType::I32, {4})},
+              {{"format", static_cast<int64_t>(format.type)}, {"rows", matrix.rows}, {"columns", matrix.columns}}));
+    Executor executor(device(), *plan_program(graph, device().target(), Precision::F32, {}).plan);
+    const Tensor got = executor.run({{"places", places}}).outputs.at("rows");
+    EXPECT_LE(largest_ratio(got, want), device().adapter().type == AdapterType::Software ? 0 : 2e-7);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 15);
+}
+
+class Damaged : public InFolder {};
+
+// A NaN among the weights ends in an error, not in tokens.
+TEST_F(Damaged, WeightsThatAreNoNumbersAreAnError) {
+  if (test_data().empty()) GTEST_SKIP() << "no test data";
+  std::vector<std::byte> bytes = file_bytes(stories("f32"));
+  const float nan = NAN;
+  std::memcpy(bytes.data() + read_gguf(bytes_of(bytes), "m").tensor("output_norm.weight").offset, &nan, sizeof nan);
+  std::ofstream(path("nan.gguf"), std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  TextGenerator generator(device(), path("nan.gguf"), under({}));
+  const auto expect_not_finite = [](const std::function<void()>& action) {
+    try {
+      action();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::NonFinite) << error.what();
+    }
+  };
+  GenerateOptions options;
+  expect_not_finite([&] { generator.generate("Once", options); });
+  options.sampling = {0.8, 40, 0.9, 0.05, 1.1, 7};
+  expect_not_finite([&] { generator.generate("Once", options); });
+  expect_not_finite([&] { generator.embed({1, 5, 7}); });
 }
 
 TEST(Generator, DrawsAreThoseOfTheSeed) {

@@ -1,6 +1,7 @@
-// Language models: gyrus tokenize.
+// Language models: gyrus tokenize, generate and plan.
 #include "e2e/e2e_support.h"
 #include "support/gguf_writer.h"
+#include "support/test_data.h"
 
 namespace gyrus::test {
 namespace {
@@ -48,6 +49,33 @@ TEST_F(TextProgram, SaysWhatIsWrongInOneLine) {
   refused(4, "neither a token for the byte", {"tokenize", model, "z"});
   std::ofstream(in_folder("wrong.gguf")) << "GGUFx";
   refused(4, "truncated or corrupted", {"tokenize", "wrong.gguf", "a"});
+}
+
+TEST_F(TextProgram, GoesOnWithATextAndSaysWhatItTakes) {
+  if (test_data().empty()) GTEST_SKIP() << "no test data";
+  const std::filesystem::path folder = test_data() / "llm/stories260K";
+  const std::string model = (folder / "stories260K-f32.gguf").string();
+  std::ifstream file(folder / "expected.txt", std::ios::binary);
+  const std::string story((std::istreambuf_iterator<char>(file)), {});
+  const std::string begin = story.substr(0, story.find(' ', 20));
+  const std::string made = run_well({"generate", model, begin, "--tokens", "30", "--context", "64"}).out;
+  EXPECT_GT(made.size(), begin.size() + 30);
+  EXPECT_EQ(made, story.substr(0, made.size()));
+  const std::string plan = run_well({"plan", model, "--context", "64"}).out;
+  for (const char* const part : {"llama, 260032 parameters", "1040128 bytes", "83968 bytes", "in all", "what to try"})
+    EXPECT_NE(plan.find(part), std::string::npos) << plan;
+  const auto refused = [&](int status, const std::string& part, const std::vector<std::string>& arguments) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  };
+  refused(2, "[top_p] is 0", {"generate", model, "Once", "--top-p", "0"});
+  refused(2, "has 62 tokens, the context 32", {"generate", model, std::string(60, 'x'), "--context", "32"});
+  refused(2, "a context of 1 tokens", {"generate", model, "Once", "--context", "1"});
+  refused(4, "has no chat template", {"chat", model});
+  refused(3, "config.json", {"generate", folder.string(), "Once"});
 }
 
 }  // namespace

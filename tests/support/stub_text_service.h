@@ -16,6 +16,7 @@ class StubTextService : public cli::TextService {
   int64_t tokens = 4096;  // context
   std::string chat = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
   std::chrono::milliseconds pause{0};                     // before each token
+  std::atomic<double> top_p{1};                           // of the last request
   std::atomic<int> running{0}, most_running{0}, made{0};  // answers at once; tokens in all
 
   std::string name() const override { return "stub"; }
@@ -42,6 +43,7 @@ class StubTextService : public cli::TextService {
 
   cli::CompletionEnd complete(const std::vector<int32_t>& prompt, const cli::CompletionOptions& options,
                               const std::function<bool(const cli::CompletionToken&)>& on_token) override {
+    top_p = options.top_p;
     most_running = std::max(most_running.load(), ++running);
     std::string text = text_of(prompt);
     while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -70,6 +72,7 @@ class StubTextService : public cli::TextService {
         break;
       }
     }
+    if (end.ended && !waiting.empty()) on_token({-1, "\ufffd"});
     --running;
     return end;
   }

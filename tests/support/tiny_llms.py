@@ -3,8 +3,10 @@
 
 tiny_llms.py FOLDER writes NAME.gguf and NAME.logits (float64 [tokens, vocabulary]) for a base model of each
 architecture and for variants of it that differ in one key of the metadata, and index.txt: a line "name base" for each
-(a base names itself). The forward pass is written from the papers and configurations of the models, apart from gyrus.
+(a base names itself). folders.txt: lines "folder name" of models that are there as transformers writes them too. The forward pass is written from the papers and configurations of the models, apart from gyrus.
 """
+import json
+import os
 import struct
 import sys
 
@@ -98,8 +100,8 @@ class Reference:
         if self.arch == "gemma2":
             return layer % 2 == 0
         if self.arch == "gemma3":
-            return (layer + 1) % 6 != 0
-        return self.arch == "phi3"
+            return (layer + 1) % self.key("attention.sliding_window_pattern", 6) != 0
+        return True
 
     def speeds(self, local):
         n = self.key("rope.dimension_count", self.depth)
@@ -108,17 +110,21 @@ class Reference:
             return self.key("rope.freq_base_swa", 10000.0) ** (-2.0 * place / n), 1.0
         base = self.key("rope.freq_base", 10000.0)
         speeds = base ** (-2.0 * place / n)
-        for name in ("rope_freqs.weight", "rope_factors_short.weight"):
+        long = CONTEXT > self.key("rope.scaling.original_context_length", CONTEXT)
+        for name in ("rope_freqs.weight", f"rope_factors_{'long' if long else 'short'}.weight"):
             if name in self.w:
                 speeds = speeds / self.w[name]
         kind, factor = self.key("rope.scaling.type", "none"), self.key("rope.scaling.factor", 1.0)
-        scale = self.key("rope.scaling.attn_factor", 1.0)
+        if "rope.scale_linear" in self.keys:
+            kind, factor = "linear", self.key("rope.scale_linear", 1.0)
+        scale = self.key("rope.scaling.attn_factor", 1.0) * self.key("rope.scaling.yarn_attn_factor", 1.0)
         if kind == "linear":
             speeds = speeds / factor
         if kind == "yarn":
             context = self.key("rope.scaling.original_context_length", CONTEXT)
             find = lambda turns: n * np.log(context / (turns * 2 * np.pi)) / (2 * np.log(base))
-            low, high = max(np.floor(find(32)), 0), min(np.ceil(find(1)), n - 1)
+            fast, slow = (self.key("rope.scaling.yarn_beta_" + s, f) for s, f in (("fast", 32.0), ("slow", 1.0)))
+            low, high = max(np.floor(find(fast)), 0), min(np.ceil(find(slow)), n - 1)
             ramp = np.clip((place - low) / max(high - low, 0.001), 0, 1)
             speeds = speeds / factor * ramp + speeds * (1 - ramp)
             scale *= 1 + 0.1 * np.log(factor)
@@ -152,7 +158,7 @@ class Reference:
         if self.arch != "gpt2":
             q, k = self.rope(q, local), self.rope(k, local)
         k, v = (np.repeat(x, self.heads // self.kv, 0) for x in (k, v))
-        scores = q @ k.transpose(0, 2, 1) / np.sqrt(self.depth)
+        scores = q @ k.transpose(0, 2, 1) * self.key("attention.scale", self.depth**-0.5)
         cap = self.key("attn_logit_softcapping", 50.0 if self.arch == "gemma2" else 0)
         if cap:
             scores = cap * np.tanh(scores / cap)
@@ -179,7 +185,9 @@ class Reference:
         out = np.zeros_like(h)
         for row in range(len(h)):
             best = np.argsort(-shares[row], kind="stable")[:self.keys["expert_used_count"]]
-            part = shares[row, best] / shares[row, best].sum()
+            part = shares[row, best]
+            if self.key("expert_weights_norm", True):
+                part = part / part.sum()
             for expert, share in zip(best, part):
                 gate, up, down = (self.w[f"{name}ffn_{p}_exps.weight"][expert] for p in ("gate", "up", "down"))
                 out[row] += share * (down @ (silu(gate @ h[row]) * (up @ h[row])))
@@ -265,7 +273,7 @@ class Maker:
 
     def make_network(self, at, bias, experts):
         if experts:
-            hidden = self.keys[self.arch + ".expert_feed_forward_length"]
+            hidden = self.keys.get(self.arch + ".expert_feed_forward_length", HIDDEN)
             self.matrix(at + "ffn_gate_inp", experts, WIDTH)
             self.matrix(at + "ffn_gate_exps", experts, hidden, WIDTH)
             self.matrix(at + "ffn_up_exps", experts, hidden, WIDTH)
@@ -295,36 +303,146 @@ def models():
     rope = [{"rope.freq_base": 500.0}, {"rope.dimension_count": 4},
             {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0},
             {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 16}]
+    yarn = rope[3]
+    more = [{**yarn, "rope.scaling.yarn_beta_fast": 0.2}, {**yarn, "rope.scaling.yarn_beta_slow": 0.02},
+            {**yarn, "rope.scaling.yarn_attn_factor": 1.5}, {"attention.sliding_window": 5}, {"attention.scale": 0.7},
+            {"rope.scale_linear": 4.0}, {"attn_logit_softcapping": 2.0}]
     common = [{"attention.layer_norm_rms_epsilon": 0.5}]
     yield from variants(Maker("llama", 1).make(tied=True), common + rope + [
-        {"rope_freqs.weight": np.array([1.0, 1.5, 3.0, 8.0])}, {"rope.scaling.attn_factor": 1.4}])
+        {"rope_freqs.weight": np.array([1.0, 1.5, 3.0, 8.0])}, {"rope.scaling.attn_factor": 1.4}] + more)
+    mixtral = Maker("llama", 9, expert_count=4, expert_used_count=2).make(experts=4)
+    yield "llama-experts", "llama-experts", mixtral.keys, mixtral.tensors
     yield from variants(Maker("qwen2", 2).make(qkv_bias=True), common + rope[:1])
     yield from variants(Maker("qwen3", 3, depth=12).make(head_norms=True), common + rope[:2])
     yield from variants(
         Maker("qwen3moe", 4, depth=12, expert_count=6, expert_used_count=2, expert_feed_forward_length=24).make(
-            head_norms=True, experts=6), common + [{"expert_used_count": 3}])
+            head_norms=True, experts=6), common + [{"expert_used_count": 3}, {"expert_weights_norm": False}])
     gemma2 = {"attn_logit_softcapping": 5.0, "final_logit_softcapping": 6.0, "attention.sliding_window": 6}
     yield from variants(Maker("gemma2", 5, 3, depth=12, **gemma2).make(tied=True), common + rope[:1] + [
         {"attn_logit_softcapping": 1.0}, {"final_logit_softcapping": 2.0}, {"attention.sliding_window": 3}])
     gemma3 = {"attention.sliding_window": 6, "rope.freq_base": 100000.0}
     yield from variants(Maker("gemma3", 6, 7, depth=12, **gemma3).make(tied=True, head_norms=True), common + [
         {"rope.freq_base": 50.0}, {"rope.freq_base_swa": 100.0}, {"attention.sliding_window": 3},
-        {"rope.scaling.type": "linear", "rope.scaling.factor": 8.0}, {"final_logit_softcapping": 3.0}])
+        {"rope.scaling.type": "linear", "rope.scaling.factor": 8.0}, {"final_logit_softcapping": 3.0}, {"attention.sliding_window_pattern": 2}])
     yield from variants(Maker("phi3", 7).make(fused=True), common + rope[:2] + [
         {"attention.sliding_window": 5}, {"rope_factors_short.weight": np.array([1.0, 1.5, 3.0, 8.0])},
-        {"rope.scaling.attn_factor": 1.3}])
+        {"rope.scaling.attn_factor": 1.3},
+        {"rope.scaling.original_context_length": 32, "rope_factors_short.weight": np.array([1.0, 1.5, 3.0, 8.0]),
+         "rope_factors_long.weight": np.array([1.0, 2.5, 5.0, 20.0])}])
     yield from variants(Maker("gpt2", 8, kv=HEADS).make(fused=True, all_bias=True, tied=True),
                         [{"attention.layer_norm_epsilon": 0.5}])
 
 
+NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head",
+         "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+         "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm",
+         "attn_k_norm": "self_attn.k_norm", "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj",
+         "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
+
+
+def name_in_folder(name):
+    layer, parts = "", name.split(".")
+    if parts[0] == "blk":
+        layer, parts = f"model.layers.{parts[1]}.", parts[2:]
+    return layer + NAMES[parts[0]] + "." + parts[1]
+
+
+def write_safetensors(path, tensors):
+    head, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, tensor in tensors.items():
+        head[name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": [at, at + tensor.size * 4]}
+        at += tensor.size * 4
+    text_of_head = json.dumps(head).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text_of_head)) + text_of_head)
+        for tensor in tensors.values():
+            file.write(tensor.astype("<f4").tobytes())
+
+
+def write_folder(path, kind, keys, tensors, parts=1, **more):
+    """The model as transformers writes it; the rows of llama's queries and keys go back to halves."""
+    os.makedirs(path)
+    arch = keys["general.architecture"]
+    own = {key[len(arch) + 1:]: value for key, value in keys.items() if key.startswith(arch + ".")}
+    config = {"architectures": [kind], "hidden_act": "silu", "num_hidden_layers": own["block_count"],
+              "hidden_size": WIDTH, "intermediate_size": HIDDEN, "max_position_embeddings": CONTEXT,
+              "num_attention_heads": HEADS, "num_key_value_heads": KV, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+              "tie_word_embeddings": "output.weight" not in tensors, "eos_token_id": 1, **more}
+    if "attention.key_length" in own:
+        config["head_dim"] = own["attention.key_length"]
+    files = [{} for _ in range(parts)]
+    for number, (name, tensor) in enumerate(tensors.items()):
+        if name == "rope_freqs.weight":
+            continue
+        if arch == "llama" and ("attn_q." in name or "attn_k." in name):
+            tensor = tensor.reshape(-1, DEPTH // 2, 2, WIDTH).swapaxes(1, 2).reshape(tensor.shape)
+        files[number % parts][name_in_folder(name)] = tensor
+    if parts == 1:
+        write_safetensors(f"{path}/model.safetensors", files[0])
+    else:
+        names = [f"model-{i + 1:05}-of-{parts:05}.safetensors" for i in range(parts)]
+        for name, file in zip(names, files):
+            write_safetensors(f"{path}/{name}", file)
+        dump(f"{path}/model.safetensors.index.json",
+             {"weight_map": {key: name for name, file in zip(names, files) for key in file}})
+    dump(f"{path}/config.json", config)
+    dump(f"{path}/tokenizer.json", {"model": {"type": "BPE", "vocab": {chr(97 + i): i for i in range(20)}, "merges": []},
+                                    "pre_tokenizer": {"type": "ByteLevel"}})
+
+
+def dump(path, value):
+    with open(path, "w") as file:
+        json.dump(value, file)
+
+
+def llama3_factors(factor, low, high, context):
+    """As transformers' _compute_llama3_parameters has it: by wavelengths."""
+    factors = []
+    for i in range(DEPTH // 2):
+        speed = 10000.0 ** (-2.0 * i / DEPTH)
+        wave = 2 * np.pi / speed
+        blend = (context / wave - low) / (high - low)
+        slowed = speed / factor if wave > context / low else speed
+        if context / high <= wave <= context / low:
+            slowed = (1 - blend) * speed / factor + blend * speed
+        factors.append(speed / slowed)
+    return np.array(factors)
+
+
+def write_folders(folder, made):
+    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+               "original_max_position_embeddings": 32}
+    keys, tensors = made["llama"]
+    stretched = {**tensors, "rope_freqs.weight": llama3_factors(8.0, 1.0, 4.0, 32)}
+    Reference(keys, stretched).logits(TOKENS).astype("<f8").tofile(f"{folder}/llama3.logits")
+    yarn = next(name for name in made if name.endswith("scaling_type") and
+                made[name][0].get("llama.rope.scaling.type") == "yarn")
+    window = next(name for name in made if name.startswith("llama") and name.endswith("sliding_window"))
+    rows = [("LlamaForCausalLM", "llama", "llama", {}), ("LlamaForCausalLM", "llama", "llama", {"parts": 3}),
+            ("LlamaForCausalLM", "llama", "llama3", {"rope_scaling": scaling}),
+            ("LlamaForCausalLM", "llama", yarn, {"rope_scaling": {"type": "yarn", "factor": 4.0,
+                                                                  "original_max_position_embeddings": 16}}),
+            ("MistralForCausalLM", "llama", window, {"sliding_window": 5}),
+            ("Qwen2ForCausalLM", "qwen2", "qwen2", {}), ("Qwen3ForCausalLM", "qwen3", "qwen3", {})]
+    lines = []
+    for number, (kind, base, name, more) in enumerate(rows):
+        write_folder(f"{folder}/folder{number}", kind, *made[base], **more)
+        lines.append(f"folder{number} {name}\n")
+    with open(f"{folder}/folders.txt", "w") as file:
+        file.writelines(lines)
+
+
 def main():
     folder = sys.argv[1]
+    made = {}
     lines = []
     for name, base, keys, tensors in models():
         name = name.replace(".", "_")
         write_gguf(f"{folder}/{name}.gguf", keys, tensors)
         Reference(keys, tensors).logits(TOKENS).astype("<f8").tofile(f"{folder}/{name}.logits")
         lines.append(f"{name} {base}\n")
+        made[name] = keys, tensors
+    write_folders(folder, made)
     with open(f"{folder}/index.txt", "w") as file:
         file.writelines(lines)
 

@@ -1,6 +1,6 @@
 #include "import/gguf.h"
 
-#include "import/gguf_file.h"
+#include "import/text_model_file.h"
 #include "support/gguf_writer.h"
 #include "support/test_data.h"
 #include "support/test_folder.h"
@@ -164,25 +164,25 @@ TEST_F(GgufOnDisk, IsMapped) {
     std::ofstream(file_path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   };
   write(small().out());
-  const GgufFile file(file_path);
+  const TextModelFile file(file_path);
   EXPECT_EQ(get(file.dequantized(file.head().tensor("a")), 7), 8);
   write(small().u32("split.no", 1).u32("split.count", 3).out());
-  expect_error(ErrorCode::Unsupported, "is part 2 of 3", [&] { GgufFile part(file_path); });
+  expect_error(ErrorCode::Unsupported, "is part 2 of 3", [&] { TextModelFile part(file_path); });
   write({});
-  expect_error(ErrorCode::InvalidModel, "truncated", [&] { GgufFile part(file_path); });
-  expect_error(ErrorCode::Io, "cannot be opened", [&] { GgufFile part(file_path + "x"); });
-  expect_error(ErrorCode::Io, "no plain file", [&] { GgufFile part("/dev/null"); });
+  expect_error(ErrorCode::InvalidModel, "truncated", [&] { TextModelFile part(file_path); });
+  expect_error(ErrorCode::Io, "cannot be opened", [&] { TextModelFile part(file_path + "x"); });
+  expect_error(ErrorCode::Io, "no plain file", [&] { TextModelFile part("/dev/null"); });
 }
 
 TEST(Gguf, ReadsFilesOfOthers) {
   const std::filesystem::path data = test_data();
   if (data.empty()) GTEST_SKIP() << "the public test data is not here; set GYRUS_TEST_DATA";
-  const GgufFile stories((data / "llm/stories260K/stories260K-q4_0.gguf").string());
+  const TextModelFile stories((data / "llm/stories260K/stories260K-q4_0.gguf").string());
   EXPECT_EQ(stories.head().architecture(), "llama");
   EXPECT_EQ(stories.head().integer("llama.block_count"), 5);
   EXPECT_EQ(stories.head().tensor("token_embd.weight").shape, (Shape{512, 64}));
   EXPECT_EQ(stories.head().tensors().size(), 47U);
-  const GgufFile words((data / "llm/vocab/ggml-vocab-gpt-2.gguf").string());
+  const TextModelFile words((data / "llm/vocab/ggml-vocab-gpt-2.gguf").string());
   EXPECT_EQ(words.head().texts("tokenizer.ggml.tokens").size(), 50257U);
   EXPECT_TRUE(words.head().tensors().empty());
 }

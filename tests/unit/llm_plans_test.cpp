@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include "core/error.h"
 #include "core/limits.h"
+#include "import/hugging_face.h"
 #include "llm/runner.h"
 #include "plan/check.h"
 
@@ -102,6 +104,68 @@ TEST(LanguagePlans, CachesInFewerBitsAreSmaller) {
   EXPECT_EQ(bytes[0], 2u * 2 * 2 * 16 * 512 * 4);
   EXPECT_EQ(bytes[1], bytes[0] / 2);
   EXPECT_EQ(bytes[2], bytes[0] / 4 * 5 / 4);  // four words and a scale for 16 elements
+}
+
+// The head of a file, as far as it says what the model is.
+Gguf head_with(const Metadata& more) {
+  Metadata metadata = {{"general.architecture", "llama"},          {"llama.block_count", int64_t{2}},
+                       {"llama.embedding_length", int64_t{32}},    {"llama.context_length", int64_t{64}},
+                       {"llama.feed_forward_length", int64_t{48}}, {"llama.attention.head_count", int64_t{4}}};
+  for (const auto& [key, value] : more) metadata[key] = value;
+  return Gguf("m.gguf", metadata, {{"token_embd.weight", BlockType::F32, {64, 32}, 0, 64 * 32 * 4}});
+}
+
+void expect_refused(const Metadata& more, ErrorCode code, const std::string& part) {
+  try {
+    llm::read_config(head_with(more));
+    ADD_FAILURE() << "no error; wanted one with " << part;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+TEST(LanguageConfig, WhatWouldChangeResultsIsNotIgnored) {
+  EXPECT_NO_THROW(llm::read_config(head_with({})));
+  EXPECT_NO_THROW(llm::read_config(head_with({{"llama.logit_scale", 1.0},
+                                              {"llama.expert_gating_func", int64_t{1}},
+                                              {"llama.attention.causal", true},
+                                              {"llama.expert_shared_count", int64_t{0}},
+                                              {"llama.use_parallel_residual", false}})));
+  const std::pair<const char*, GgufValue> others[] = {{"attention.causal", false},
+                                                      {"attention.clamp_kqv", 8.0},
+                                                      {"attention.max_alibi_bias", 8.0},
+                                                      {"logit_scale", 0.5},
+                                                      {"residual_scale", 0.5},
+                                                      {"embedding_scale", 12.0},
+                                                      {"use_parallel_residual", true},
+                                                      {"expert_shared_count", int64_t{1}},
+                                                      {"expert_gating_func", int64_t{2}},
+                                                      {"expert_weights_scale", 2.5},
+                                                      {"rope.scaling.yarn_log_multiplier", 0.1},
+                                                      {"rope.dimension_sections", std::vector<int64_t>{1, 2}}};
+  for (const auto& [name, value] : others)
+    expect_refused({{std::string("llama.") + name, value}}, ErrorCode::Unsupported, name);
+  expect_refused({{"llama.pooling_type", int64_t{9}}}, ErrorCode::Unsupported, "pooling_type");
+  expect_refused({{"llama.rope.scaling.type", "dynamic"}}, ErrorCode::Unsupported, "dynamic");
+  expect_refused({{"llama.attention.scale", -1.0}}, ErrorCode::InvalidModel, "attention.scale");
+  EXPECT_EQ(llm::read_config(head_with({{"llama.pooling_type", int64_t{3}}})).pooling, llm::Pooling::Last);
+}
+
+TEST(LanguageConfig, TensorsThatAreNotUsedAreRefused) {
+  const Sized s{"small", 2, 64, 4, 2, 128, 256, false, BlockType::F32, 0, 0};
+  const auto model = model_of(s, {});
+  std::vector<GgufTensor> tensors;
+  for (const llm::WeightState& weight : model->weights())
+    for (const llm::WeightPart& part : weight.parts) tensors.push_back({part.tensor, BlockType::F32, {}, 0, 0});
+  EXPECT_NO_THROW(llm::refuse_unused(*model, Gguf("m.gguf", {}, tensors)));
+  tensors.push_back({"blk.1.attn_sinks.weight", BlockType::F32, {4}, 0, 16});
+  try {
+    llm::refuse_unused(*model, Gguf("m.gguf", {}, tensors));
+    FAIL() << "was not refused";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'blk.1.attn_sinks.weight'"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

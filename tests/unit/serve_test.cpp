@@ -65,6 +65,8 @@ class Serve : public testing::Test {
 TEST_F(Serve, AnswersWholeAndStreamed) {
   start();
   EXPECT_EQ(content(post("/v1/chat/completions", chat("hello"))), "user: hello");
+  EXPECT_EQ(content(post("/v1/chat/completions", chat("hello", R"(,"top_p":0)"))), "user: hello");
+  EXPECT_TRUE(service_.top_p > 0 && service_.top_p < 1e-5);  // the best token alone
   const Json cut = Json::parse(post("/v1/chat/completions", chat("hello", R"(,"max_tokens":4)"))->body);
   EXPECT_EQ(cut["choices"][0]["finish_reason"], "length");
   EXPECT_EQ(cut["usage"]["completion_tokens"], 4);
@@ -76,6 +78,10 @@ TEST_F(Serve, AnswersWholeAndStreamed) {
   const Json echo = Json::parse(post("/v1/completions", R"({"prompt":"a\nb","echo":true,"logprobs":1})")->body);
   EXPECT_EQ(echo["choices"][0]["text"], "a\nbb");
   EXPECT_EQ(echo["choices"][0]["logprobs"]["token_logprobs"][0], -0.5);
+  // A text that ends within a character: its rest has no token.
+  const Json rest = Json::parse(post("/v1/completions", R"({"prompt":[104,195],"logprobs":1})")->body);
+  EXPECT_EQ(rest["choices"][0]["text"], "h\ufffd");
+  EXPECT_EQ(rest["choices"][0]["logprobs"]["tokens"].size(), 2);
   const Json tokens = Json::parse(post("/v1/completions", R"({"prompt":[104,105]})")->body);
   EXPECT_EQ(tokens["choices"][0]["text"], "hi");
   EXPECT_EQ(Json::parse(post("/v1/embeddings", R"({"input":"ab"})")->body)["data"][0]["embedding"][0], 3);

@@ -35,6 +35,9 @@ TEST(Pattern, MatchesTheFirstAlternative) {
   EXPECT_EQ(match("a{2,3}", "aaaa"), 3U);
   EXPECT_EQ(match("a{2}", "a"), Pattern::kNone);
   EXPECT_EQ(match("a*ab", "aaab"), 4U);
+  EXPECT_EQ(match("a*+ab", "aaab"), Pattern::kNone);
+  EXPECT_EQ(match("a?+ab", "ab"), Pattern::kNone);
+  EXPECT_EQ(match("a?+a++b", "aaab"), 4U);
   EXPECT_EQ(match("\\s+(?!\\S)", "   x"), 2U);
   EXPECT_EQ(match("\\s+(?!\\S)", "   "), 3U);
   EXPECT_EQ(match("\\s+$", "  x"), Pattern::kNone);
@@ -48,7 +51,7 @@ TEST(Pattern, MatchesTheFirstAlternative) {
 
 TEST(Pattern, RefusesWhatItDoesNotKnow) {
   for (const char* text :
-       {"a**", "(a)*", "(a", "a)", "[a", "\\w", "\\p{Xx}", "\\p{L", "a{2", "a{3,2}", ".", "^a", "a+?"})
+       {"a**", "(a)*", "(a", "a)", "[a", "\\w", "\\p{Xx}", "\\p{L", "a{2", "a{3,2}", ".", "^a", "a+?", "a+++", "a{2}+"})
     expect_error(ErrorCode::Unsupported, "not understood", [&] { Pattern{text}; });
 }
 
@@ -59,6 +62,24 @@ TEST(Pattern, LongTextsAreNoProblem) {
     for (const char* const pattern : pre_tokenizer(name, "").patterns) patterns.emplace_back(pattern);
     EXPECT_EQ(split_by(patterns, spaces).back(), spaces.size()) << name;
     EXPECT_EQ(split_by(patterns, std::vector<uint32_t>(200000, 'A')).back(), spaces.size()) << name;
+  }
+}
+
+// Where the regular expressions of JavaScript end the pieces, of models that pieces.json does not have.
+TEST(Pattern, MorePreTokenizersCutAsOthersDo) {
+  const std::vector<uint32_t> text = codes_of("Don't  x12, \u00c4B\r\n \u6211a\u0301 <sentinel:1>!?  IMGIMGAZ\u3002\n");
+  const std::pair<const char*, std::vector<size_t>> wanted[] = {
+      {"deepseek-llm", {3, 4, 5, 6, 8, 10, 11, 13, 14, 15, 16, 17, 18, 19, 20, 22, 30, 31, 32, 35, 36, 45, 46, 47}},
+      {"bloom", {5, 6, 10, 11, 14, 16, 20, 33, 36, 45, 47}},
+      {"viking", {5, 6, 8, 9, 10, 11, 14, 16, 20, 31, 32, 33, 36, 45, 47}},
+      {"chameleon", {3, 4, 5, 7, 8, 9, 10, 11, 14, 15, 16, 19, 20, 21, 22, 30, 31, 32, 33, 34, 35, 37, 45, 46, 47}},
+      {"bailingmoe", {3, 5, 6, 8, 9, 10, 11, 14, 16, 19, 20, 22, 30, 31, 32, 35, 36, 45, 47}},
+      {"seed-coder", {3, 5, 6, 8, 9, 10, 11, 14, 16, 19, 20, 22, 30, 31, 32, 35, 36, 45, 46, 47}},
+      {"qwen35", {3, 5, 6, 8, 9, 10, 11, 14, 16, 20, 22, 30, 31, 32, 35, 36, 45, 47}}};
+  for (const auto& [name, ends] : wanted) {
+    std::vector<Pattern> patterns;
+    for (const char* const pattern : pre_tokenizer(name, "").patterns) patterns.emplace_back(pattern);
+    EXPECT_EQ(split_by(patterns, text), ends) << name;
   }
 }
 
@@ -115,6 +136,22 @@ TEST(Unicode, KnowsItsTables) {
   parts.clear();
   unicode::decompose(0xd55c, parts);  // 한
   EXPECT_EQ(parts, (std::vector<uint32_t>{0x1112, 0x1161, 0x11ab}));
+}
+
+// As Python's unicodedata.normalize("NFC") has them.
+TEST(Unicode, ComposesTexts) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"", ""},
+      {"e\u0301", "\u00e9"},
+      {"q\u0307\u0323", "q\u0323\u0307"},             // marks in the order of their classes
+      {"u\u0309\u031b", "\u1eed"},                    // the second mark joins first
+      {"a\u0328\u0301\u0301", "\u0105\u0301\u0301"},  // of two marks of a class the second stays
+      {"\u1112\u1161\u11ab", "\ud55c"},
+      {"\uac00\u11a7", "\uac00\u11a7"},  // no tail
+      {"\u0344", "\u0308\u0301"},        // one that is never written
+      {"\u212b\u2126", "\u00c5\u03a9"},
+      {"e\xff\u0301", "e\xff\u0301"}};
+  for (const auto& [text, want] : pairs) EXPECT_EQ(unicode::composed(text), want) << text;
 }
 
 }  // namespace

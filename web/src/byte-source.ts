@@ -85,10 +85,20 @@ async function readRange(source: UrlSource, begin: number, end: number, signal?:
   }
 }
 
+// What an address ends in, which need not be well-formed.
+function nameIn(url: string): string {
+  const last = new URL(url).pathname.split("/").pop() || url;
+  try {
+    return decodeURIComponent(last);
+  } catch {
+    return last;
+  }
+}
+
 /** A file under an address. Of a host that knows no ranges the whole is taken, as a Blob, which browsers keep on disk. */
 export async function urlSource(address: string | URL, signal?: AbortSignal): Promise<UrlSource> {
   const url = new URL(address, globalThis.location?.href).href;
-  const name = decodeURIComponent(new URL(url).pathname.split("/").pop() || url);
+  const name = nameIn(url);
   const { response, total } = await rangeOf(url, 0, 1, signal);
   if (!response.ok) throw new GyrusError("io", `[${url}] could not be read: ${response.status} ${response.statusText}`);
   const version = versionOf(response);

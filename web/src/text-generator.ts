@@ -219,13 +219,26 @@ export class TextGenerator {
     });
   }
 
-  /** The mean over the tokens of the last layer's normed values, of length 1. */
+  /**
+   * The mean over the tokens of the last layer's normed values, or the first or last of them, as the file says; of
+   * length 1.
+   */
   embed(tokens: number[], sequence = 0): Promise<Float32Array> {
     return this.#inTurn(async () => {
-      const sums = new Float64Array(this.info.width);
-      for (const part of await this.#values(tokens, sequence, "normed"))
-        new Float32Array(part.buffer, part.byteOffset, part.length / 4).forEach((x, i) => (sums[i % sums.length]! += x));
+      const { width } = this.info;
+      const sums = new Float64Array(width);
+      const only = { mean: -1, first: 0, last: tokens.length - 1 }[this.#about.pooling];
+      let before = 0;
+      for (const part of await this.#values(tokens, sequence, "normed")) {
+        const values = new Float32Array(part.buffer, part.byteOffset, part.length / 4);
+        values.forEach((x, i) => {
+          if (only < 0 || before + Math.floor(i / width) === only) sums[i % width]! += x;
+        });
+        before += values.length / width;
+      }
       const length = Math.hypot(...sums);
+      if (!Number.isFinite(length))
+        throw new GyrusError("non-finite", "[model] the values of the last layer are not finite numbers");
       return Float32Array.from(sums, (x) => (length > 0 ? x / length : 0));
     });
   }

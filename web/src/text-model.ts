@@ -75,6 +75,7 @@ export interface Configured {
   weights: { name: string; parts: WeightPart[] }[];
   sizes: number[]; // rows that plans are made for
   valueRows: number; // of a step that gives logits
+  pooling: "mean" | "first" | "last"; // which of the last layer's values are the embedding of a text
 }
 
 export type StepKind = "last" | "each" | "logits" | "normed";

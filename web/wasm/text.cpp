@@ -203,6 +203,7 @@ GYRUS_EXPORT int gyrus_text_configure(TextModel* text, const char* options) {
     const TextOptions asked = llm::with_context(text_options_of(Json::parse(options)), config, text->name);
     text->writing.reset();
     text->model = std::make_shared<llm::Model>(config, sources_of(*text), asked, text->name);
+    llm::refuse_unused(*text->model, *text->head);
     text->writing.emplace(*text->tokenizer, config.vocabulary, asked);
     const TextOptions& o = text->model->options();
     answer.text =
@@ -212,7 +213,8 @@ GYRUS_EXPORT int gyrus_text_configure(TextModel* text, const char* options) {
               {"chatTemplate", text->template_text},
               {"weights", weights_json(*text)},
               {"sizes", llm::step_sizes(o)},
-              {"valueRows", llm::rows_of_values(o, config.vocabulary)}});
+              {"valueRows", llm::rows_of_values(o, config.vocabulary)},
+              {"pooling", llm::pooling_name(config.pooling)}});
     return 1;
   });
 }
