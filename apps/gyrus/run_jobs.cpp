@@ -1,4 +1,5 @@
 // Running scans and telling how it went, for `gyrus segment` and `gyrus bids`.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -30,7 +31,9 @@ std::vector<std::string> common_files(const SegmentArguments& arguments) {
 
 // Before anything is computed. Folders of many scans are made, those of a single one must be there.
 void check_files(const std::vector<Job>& jobs, const LabelTable& classes, const SegmentArguments& arguments) {
-  check_names(jobs, classes, common_files(arguments));
+  std::vector<std::string> read = arguments.channels;
+  if (!arguments.list.empty()) read.push_back(arguments.list);
+  check_names(jobs, classes, common_files(arguments), read);
   if (!arguments.table.empty()) table_separator(arguments.table);
   if (!arguments.out_dir.empty()) make_folders(jobs, classes);
   for (const Job& job : jobs)
@@ -75,7 +78,8 @@ void tell(const Job& job, const JobResult& result) {
   if (result.state == JobState::Failed) return say(result.error);
   if (result.state == JobState::Done) return say(result.summary.text);
   if (!result.claimed_by.empty())
-    return say(cat("[", job.scan, "] is left to another process that works on it (", result.claimed_by, ")"));
+    return say(cat("[", job.scan, "] is left to another process that works on it (", result.claimed_by,
+                   "); if there is none, remove ", job.outputs.labels, ".claim"));
   std::string files;
   for (const std::string& file : result.completed) files += (files.empty() ? "" : ", ") + file;
   say(cat("[", job.scan, "] is done already (--again does it anew)",
@@ -87,9 +91,10 @@ void write_qc(const std::string& path, const Manifest& manifest, const std::vect
               std::vector<JobResult>& results) {
   std::vector<QcEntry> entries;
   for (size_t i = 0; i < jobs.size(); ++i) {
-    if (!results[i].claimed_by.empty()) continue;
     entries.push_back({jobs[i].scan, std::move(results[i].qc.png), results[i].qc.report, {}});
     if (results[i].state == JobState::Failed) entries.back().error = results[i].error;
+    if (!results[i].claimed_by.empty())
+      entries.back().error = cat("not done yet: another process works on it (", results[i].claimed_by, ")");
   }
   write_file(path, qc_page(cat("gyrus ", manifest.name), entries));
 }
@@ -99,6 +104,28 @@ void write_table(const std::string& path, const std::vector<JobResult>& results)
   for (const JobResult& result : results)
     if (result.state != JobState::Failed && result.claimed_by.empty()) reports.push_back(result.qc.report);
   write_file(path, group_table(reports, table_separator(path)));
+  const auto absent =
+      std::count_if(results.begin(), results.end(), [](const JobResult& result) { return !result.claimed_by.empty(); });
+  if (absent > 0)
+    say(cat("[", path, "] lacks ", absent, absent == 1 ? " scan" : " scans",
+            " on which other processes work; say the same again when they are done"));
+}
+
+// Page and table are of all scans: what other processes have finished in the meantime is read for them.
+void read_what_others_did(const std::vector<Job>& jobs, const DescribedModel& model, const PipelineOptions& pipeline,
+                          BatchOptions batch, std::vector<JobResult>& results) {
+  std::vector<size_t> theirs;
+  std::vector<Job> done;
+  for (size_t i = 0; i < jobs.size(); ++i)
+    if (!results[i].claimed_by.empty() && std::filesystem::exists(jobs[i].outputs.labels)) {
+      theirs.push_back(i);
+      done.push_back(jobs[i]);
+    }
+  if (done.empty() || batch.again || !batch.tell_all) return;
+  batch.progress = {};
+  batch.done = {};
+  std::vector<JobResult> found = run_batch(done, model, pipeline, batch);
+  for (size_t i = 0; i < found.size(); ++i) results[theirs[i]] = std::move(found[i]);
 }
 
 Json json_of(const Job& job, const JobResult& result) {
@@ -158,7 +185,7 @@ void run_jobs(const std::vector<Job>& jobs, const DescribedModel& model, const S
   if (arguments.dry_run) return print_plan(jobs, classes, arguments);
   check_files(jobs, classes, arguments);
   Timeline timeline;
-  remove_leftovers(jobs, classes);
+  remove_leftovers(jobs, classes, common_files(arguments));
   PipelineOptions pipeline = pipeline_options(arguments);
   refuse_software(arguments);
   pipeline.timeline = &timeline;
@@ -176,6 +203,7 @@ void run_jobs(const std::vector<Job>& jobs, const DescribedModel& model, const S
     tell(jobs[i], result);
   };
   std::vector<JobResult> results = run_batch(jobs, model, pipeline, batch);
+  read_what_others_did(jobs, model, pipeline, batch, results);
   bar.clear();
   if (!arguments.trace.empty()) write_file(arguments.trace, timeline.trace());
   check_interrupted();  // a page or table of a part would replace that of all
