@@ -134,7 +134,7 @@ void print_text(const DemoArguments& arguments, const DemoResult& result, const 
                 double seconds) {
   std::printf("a phantom head of %lld voxels a side, segmented on %s\n", static_cast<long long>(arguments.size),
               result.device.c_str());
-  std::printf("GPU %s, in all %s\n\n%-12s %8s %12s\n", seconds_text(result.item.profile.gpu_seconds).c_str(),
+  std::printf("network %s, in all %s\n\n%-12s %8s %12s\n", seconds_text(result.item.profile.gpu_seconds).c_str(),
               seconds_text(seconds).c_str(), "tissue", "Dice", "voxels");
   for (const LabelOverlap& overlap : result.overlaps)
     std::printf("%-12s %8s %12lld\n", to_string(static_cast<Tissue>(overlap.label)), dice_text(overlap.dice()).c_str(),
