@@ -100,7 +100,6 @@ void write_files(const DemoArguments& arguments) {
 
 // The results in the folder: scan, truth, labels, picture.
 std::vector<std::string> write_results(const DemoArguments& arguments, const DemoResult& result) {
-  make_folder(arguments.out);
   const auto in_folder = [&](const char* name) { return (fs::path(arguments.out) / name).string(); };
   WriteOptions labels;
   labels.labels = true;
@@ -147,6 +146,7 @@ void run(const DemoArguments& arguments) {
   if (arguments.size < kLeastSize || arguments.size > kMostSize)
     fail(ErrorCode::InvalidInput, "--size", arguments.size, " is not between ", kLeastSize, " and ", kMostSize);
   if (arguments.files) return write_files(arguments);
+  make_folder(arguments.out);
   Timeline timeline;
   const DemoResult result = segment_phantom(arguments, timeline);
   const std::vector<std::string> files = write_results(arguments, result);

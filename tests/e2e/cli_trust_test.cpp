@@ -215,7 +215,8 @@ TEST_F(Trust, AProcessSaysAgainAndAgainThatItLives) {
   EXPECT_TRUE(fs::is_empty(folder_ / "out"));
 }
 
-// Page and table have what another process finished meanwhile, and say what is not done yet.
+// Page and table have what another process finished meanwhile, and say what is not done yet; what one left that was
+// killed is done.
 TEST_F(Trust, PageAndTableKnowOfOtherProcesses) {
   ASSERT_EQ(mkfifo(in_folder("pipe.nii").c_str(), 0600), 0);
   write("out/T1_labels.nii.gz.claim", to_bytes("elsewhere 1\n"));
@@ -224,9 +225,18 @@ TEST_F(Trust, PageAndTableKnowOfOtherProcesses) {
   EXPECT_NE(run(both).err.find("[t.csv] lacks 1 scan on which other processes work"), std::string::npos);
   EXPECT_NE(text_of(in_folder("qc.html")).find("not done yet"), std::string::npos);
 
-  both[2] = "pipe.nii";
+  both[2] = "left.nii.gz";
+  both.insert(both.begin() + 3, "pipe.nii");
+  add("left.nii.gz", 220);
+  const pid_t other = fork();
+  if (other == 0) _exit(pause());
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  write("out/left_labels.nii.gz.claim", to_bytes(std::string(host) + " " + std::to_string(other) + "\n"));
   const pid_t child = start(both);
   for (int i = 0; i < 2000 && !fs::exists(folder_ / "out/pipe_labels.nii.gz.claim"); ++i) usleep(10000);
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
   fs::remove(folder_ / "out/T1_labels.nii.gz.claim");
   ASSERT_EQ(std::system(("cd " + folder_.string() + " && " + GYRUS_PROGRAM +
                          " segment sub-01/T1.nii.gz --no-conform --out-dir out -m model -q")
@@ -239,7 +249,9 @@ TEST_F(Trust, PageAndTableKnowOfOtherProcesses) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(text_of(in_folder("qc.html")).find("not done yet"), std::string::npos);
   const std::string table = text_of(in_folder("t.csv"));
-  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 3) << table;
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4) << table;
+  EXPECT_TRUE(fs::exists(folder_ / "out/left_labels.nii.gz"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/left_labels.nii.gz.claim"));
 }
 
 // T-H3
@@ -395,6 +407,8 @@ TEST_F(Trust, FoldersTablesAndDryRuns) {
   const std::string plan = run_well(dry).out;
   EXPECT_NE(plan.find("scans/a.nii.gz\n  out/a_labels.nii.gz\n"), std::string::npos) << plan;
   EXPECT_FALSE(fs::exists(folder_ / "out"));
+  dry.insert(dry.end(), {"--outputs", "freesurfer"});
+  expect_refused(dry, 5, "FreeSurfer has no number", "out");
   run_well(all);
   const std::string table = text_of(in_folder("t.csv"));
   EXPECT_EQ(table.rfind("scan,model,weights_sha256,total_mm3,label 1,label 2,warnings\nscans/a.nii.gz,model,", 0), 0u);
