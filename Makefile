@@ -16,7 +16,7 @@ FORKY_ROOT ?= build/forky-root
 FORKY = scripts/forky-root.sh $(FORKY_ROOT) --
 SOURCES = git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/'
 
-.PHONY: all setup setup-web setup-tests setup-python build install demo web python wheel test test-all test-format \
+.PHONY: all setup setup-web setup-tests setup-python build build-install install demo web web-page python wheel test test-all test-format \
 	test-release test-python test-web test-asan test-fuzz test-tsan test-aarch64 test-forky build-forky bundle bundle-forky release test-release-files bench fuzz format tidy \
 	clean
 
@@ -38,6 +38,11 @@ build: setup
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release -j $(JOBS)
 
+# What is installed and given out: without tests and benchmarks.
+build-install: setup
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release -j $(JOBS) --target gyrus gyrus_shared
+
 # A synthetic head, segmented on the GPU that is found; a software one will do.
 demo: setup
 	@cmake --preset release >/dev/null
@@ -46,11 +51,13 @@ demo: setup
 
 # The program, the library and its packages (find_package(gyrus), pkg-config gyrus) under PREFIX.
 PREFIX ?= /usr/local
-install: build
+install: build-install
 	cmake --install build/release --prefix $(PREFIX)
 
 # The compiler as WASM, the page, the executor for exported folders: web/dist, where build/release/bin/gyrus finds them.
-web: setup-web build
+web: build web-page
+
+web-page: setup-web
 	@cmake --preset wasm >/dev/null
 	@cmake --build --preset wasm -j $(JOBS)
 	@$(NODE) web/build.mjs
@@ -128,7 +135,7 @@ bundle: build
 	@scripts/bundle.sh build/release build/bundle
 
 # What is given out, in build/release-files: a package for Debian and both bundles as archives, with all licences.
-release: web build-forky
+release: build-install web-page build-forky
 	@scripts/bundle.sh build/release build/release-bundle --release
 	@$(FORKY) scripts/bundle.sh build/forky build/release-bundle-own-libc --own-libc --release
 	@scripts/release.sh build/release-files

@@ -75,6 +75,12 @@ class Batch {
     for (std::thread& thread : threads) thread.join();
   }
 
+  // What a layer or device says of itself does not tell which of several scans it was.
+  std::string named(size_t index, const std::string& error) const {
+    const std::string& scan = jobs_[index].scan;
+    return jobs_.size() == 1 || error.find(scan) != std::string::npos ? error : cat("[", scan, "] ", error);
+  }
+
   // Runs a step of a scan; what it throws becomes the scan's result. True where it threw nothing.
   template <class Body>
   bool guarded(size_t index, Body body) {
@@ -85,7 +91,7 @@ class Batch {
       return true;
     } catch (const Error& error) {
       failed.code = error.code();
-      failed.error = worded(error);
+      failed.error = named(index, worded(error));
       failed.hints = error.hints();
     } catch (const std::bad_alloc&) {
       failed.code = ErrorCode::OverLimits;

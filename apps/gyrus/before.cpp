@@ -10,9 +10,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const std::string& scan, const std::string& file, const std::string& why) {
-  fail(ErrorCode::InvalidInput, scan, file, " is there already, ", why,
-       ": say --again to replace it, give the results another folder, or other names with --name");
+[[noreturn]] void refuse(const Job& job, const std::string& file, const std::string& why) {
+  fail(ErrorCode::InvalidInput, job.scan, file, " is there already, ", why,
+       ": say --again to replace it, or give the results another folder",
+       job.source.empty() ? " or other names (--name)" : "");
 }
 
 // Two files of the same content are two scans as long as both exist; one that moved is the same.
@@ -23,12 +24,12 @@ bool is_another_file(const std::string& before, const std::string& now) {
 
 Provenance check_file(const Job& job, const std::string& file, const Provenance& wanted) {
   const std::optional<Provenance> made = parse_provenance(volume_comment(file));
-  if (!made) refuse(job.scan, file, "and does not say what made it");
+  if (!made) refuse(job, file, "and does not say what made it");
   std::string differs = difference(*made, wanted);
   // In a BIDS dataset names tell scans apart, and are given relative to it.
   if (differs.empty() && job.source.empty() && is_another_file(made->scan, job.scan))
     differs = cat("another scan (", made->scan, ")");
-  if (!differs.empty()) refuse(job.scan, file, cat("but made with ", differs));
+  if (!differs.empty()) refuse(job, file, cat("but made with ", differs));
   return *made;
 }
 
@@ -38,7 +39,7 @@ void check_comparable(const Job& job) {
   std::error_code ignored;
   const fs::file_status status = fs::status(job.scan, ignored);
   const bool is_file = !fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status);
-  if (job.scan == "-" || !is_file) refuse(job.scan, job.outputs.labels, "and a pipe cannot be compared with it");
+  if (job.scan == "-" || !is_file) refuse(job, job.outputs.labels, "and a pipe cannot be compared with it");
 }
 
 Provenance check_before(const Job& job, const Provenance& wanted, const OutputOptions& options) {

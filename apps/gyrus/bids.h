@@ -46,7 +46,10 @@ Job bids_job(const BidsLayout& layout, const BidsScan& scan);
 // dataset of something else.
 void write_bids_dataset(const BidsLayout& layout, const LabelTable& labels);
 
-// Writes group_seg-MODEL_morph.tsv: the volumes of all labels of all scans that have a report, and what lies far from
+// group_seg-MODEL_morph.tsv in the results.
+std::string group_table_path(const BidsLayout& layout);
+
+// Writes it: the volumes of all labels of all scans that have a report, and what lies far from
 // the others. Returns its path and how many scans it has. Throws InvalidInput where there is no report.
 std::pair<std::string, size_t> write_bids_group(const BidsLayout& layout);
 

@@ -79,6 +79,10 @@ void mark_outliers(std::vector<Report>& reports, size_t label) {
 
 }  // namespace
 
+std::string group_table_path(const BidsLayout& layout) {
+  return (fs::path(layout.output) / ("group_seg-" + entity_label(layout.model) + "_morph.tsv")).string();
+}
+
 std::pair<std::string, size_t> write_bids_group(const BidsLayout& layout) {
   const std::string seg = "_seg-" + entity_label(layout.model);
   std::vector<fs::path> files;
@@ -89,6 +93,8 @@ std::pair<std::string, size_t> write_bids_group(const BidsLayout& layout) {
     const bool ours = name.find(seg + "_") != std::string::npos && name.starts_with("sub-");
     if (ours && name.ends_with("_morph.tsv")) files.push_back(entry->path());
   }
+  if (failed && fs::exists(layout.output))
+    fail(ErrorCode::Io, layout.output, "cannot be read: ", failed.message());
   if (files.empty())
     fail(ErrorCode::InvalidInput, layout.output, "holds no report of ", layout.model,
          "; run the level participant with --outputs report first");
@@ -99,7 +105,7 @@ std::pair<std::string, size_t> write_bids_group(const BidsLayout& layout) {
                                  [&](const Report& r) { return r.labels.size() == reports[0].labels.size(); });
   for (size_t label = 0; alike && reports.size() >= kFewest && label < reports[0].labels.size(); ++label)
     mark_outliers(reports, label);
-  const std::string path = (fs::path(layout.output) / ("group" + seg + "_morph.tsv")).string();
+  const std::string path = group_table_path(layout);
   write_file(path, group_table(reports, '\t'));
   return {path, reports.size()};
 }

@@ -53,28 +53,30 @@ std::string plain(const std::string& path) {
 
 }  // namespace
 
-void check_distinct(const std::vector<Job>& jobs) {
+void check_distinct(const std::vector<Job>& jobs, const char* advice) {
   std::map<std::string, std::string> taken;
   for (const Job& job : jobs) {
     const auto [other, is_new] = taken.emplace(job.outputs.labels, job.scan);
-    if (!is_new)
-      fail(ErrorCode::InvalidInput, job.scan, "would write the same files as ", other->second,
-           "; --name '{parent}_{stem}' puts the folder into the names");
+    if (!is_new) fail(ErrorCode::InvalidInput, job.scan, "would write the same files as ", other->second, "; ", advice);
   }
 }
 
-void check_names(const std::vector<Job>& jobs, const LabelTable& classes, const std::vector<std::string>& others) {
+void check_names(const std::vector<Job>& jobs, const LabelTable& classes, const std::vector<std::string>& others,
+                 const std::vector<std::string>& read) {
   std::map<FileId, std::string> inputs;
-  for (const Job& job : jobs)
-    for (const std::string& half : halves_of(job.scan))
+  const auto add_input = [&](const std::string& path) {
+    for (const std::string& half : halves_of(path))
       if (const auto id = id_of(half)) inputs[*id] = half;
+  };
+  for (const Job& job : jobs) add_input(job.scan);
+  for (const std::string& path : read) add_input(path);
   std::set<std::string> outputs;
   const auto check = [&](const std::string& path) {
     if (!outputs.insert(plain(path)).second)
       fail(ErrorCode::InvalidInput, path == "-" ? "standard output" : path, "two results would go there; name another");
     const auto id = id_of(path);
     if (id && inputs.count(*id))
-      fail(ErrorCode::InvalidInput, path, "is the scan ", inputs[*id],
+      fail(ErrorCode::InvalidInput, path, "is the input ", inputs[*id],
            " itself, which is never overwritten; name another");
   };
   for (const Job& job : jobs) {

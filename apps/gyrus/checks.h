@@ -6,11 +6,13 @@
 
 namespace gyrus::cli {
 
-// Throws InvalidInput where two scans would write the same labels.
-void check_distinct(const std::vector<Job>& jobs);
+// Throws InvalidInput where two scans would write the same labels, with what to do.
+void check_distinct(const std::vector<Job>& jobs, const char* advice);
 
-// Throws InvalidInput or Io. `others`: files beside those of the scans, such as a page for all.
-void check_names(const std::vector<Job>& jobs, const LabelTable& classes, const std::vector<std::string>& others);
+// Throws InvalidInput or Io. `others`: files to write beside those of the scans, such as a page for all; `read`: files
+// to read beside the scans.
+void check_names(const std::vector<Job>& jobs, const LabelTable& classes, const std::vector<std::string>& others,
+                 const std::vector<std::string>& read);
 
 // Makes the folders that results of many scans go to.
 void make_folders(const std::vector<Job>& jobs, const LabelTable& classes);

@@ -4,8 +4,9 @@
 namespace gyrus::cli {
 
 // Says to other processes, on this machine or on others with the same folder, that this one makes a file: FILE.claim
-// beside it, which only one of them can create. It goes with the object. One that was left behind by a process that is
-// gone (on this machine), or is older than a quarter of a day, is taken over.
+// beside it, which only one of them can create. It goes with the object. One that was left behind is taken over: at
+// once where its process was of this machine (or container), else when nobody has set its time for ten minutes, which
+// holders do every minute. $GYRUS_CLAIM_SECONDS is another time than a minute, the same for all of them.
 class Claim {
  public:
   Claim() = default;

@@ -39,11 +39,12 @@ void run_group(const BidsLayout& layout, bool quiet) {
 }
 
 void tell_of_absent(const std::vector<BidsScan>& scans, const BidsArguments& arguments) {
-  std::string names;
+  std::string names, suffixes;
+  for (const std::string& suffix : arguments.suffixes) suffixes += (suffixes.empty() ? "" : ", ") + suffix;
   for (const std::string& one : participants_without(scans, arguments.dataset))
     names += (names.empty() ? "" : ", ") + one;
   if (!names.empty() && !arguments.segment.quiet)
-    say(cat("[", arguments.dataset, "] there is no such scan of ", names));
+    say(cat("[", arguments.dataset, "] participants without such a scan (", suffixes, "), left out: ", names));
 }
 
 void run(BidsArguments& arguments) {
@@ -71,10 +72,11 @@ void run(BidsArguments& arguments) {
                           strips_skulls(manifest.labels),
                           segment.outputs,
                           segment.space == "native" ? Space::Native : Space::Conformed};
+  if (arguments.level == "group" && segment.dry_run) return print_out(group_table_path(layout) + "\n");
   if (arguments.level == "group") return run_group(layout, segment.quiet);
   std::vector<Job> jobs;
   for (const BidsScan& scan : scans) jobs.push_back(bids_job(layout, scan));
-  check_distinct(jobs);
+  check_distinct(jobs, "a dataset has each scan once");
   if (!segment.dry_run) write_bids_dataset(layout, manifest.labels);
   tell_of_absent(found, arguments);
   run_jobs(jobs, model, segment);

@@ -100,7 +100,6 @@ void write_files(const DemoArguments& arguments) {
 
 // The results in the folder: scan, truth, labels, picture.
 std::vector<std::string> write_results(const DemoArguments& arguments, const DemoResult& result) {
-  make_folder(arguments.out);
   const auto in_folder = [&](const char* name) { return (fs::path(arguments.out) / name).string(); };
   WriteOptions labels;
   labels.labels = true;
@@ -134,7 +133,7 @@ void print_text(const DemoArguments& arguments, const DemoResult& result, const 
                 double seconds) {
   std::printf("a phantom head of %lld voxels a side, segmented on %s\n", static_cast<long long>(arguments.size),
               result.device.c_str());
-  std::printf("GPU %s, in all %s\n\n%-12s %8s %12s\n", seconds_text(result.item.profile.gpu_seconds).c_str(),
+  std::printf("network %s, in all %s\n\n%-12s %8s %12s\n", seconds_text(result.item.profile.gpu_seconds).c_str(),
               seconds_text(seconds).c_str(), "tissue", "Dice", "voxels");
   for (const LabelOverlap& overlap : result.overlaps)
     std::printf("%-12s %8s %12lld\n", to_string(static_cast<Tissue>(overlap.label)), dice_text(overlap.dice()).c_str(),
@@ -147,6 +146,7 @@ void run(const DemoArguments& arguments) {
   if (arguments.size < kLeastSize || arguments.size > kMostSize)
     fail(ErrorCode::InvalidInput, "--size", arguments.size, " is not between ", kLeastSize, " and ", kMostSize);
   if (arguments.files) return write_files(arguments);
+  make_folder(arguments.out);
   Timeline timeline;
   const DemoResult result = segment_phantom(arguments, timeline);
   const std::vector<std::string> files = write_results(arguments, result);

@@ -123,7 +123,7 @@ std::vector<Job> make_jobs(const SegmentArguments& arguments) {
       fail(ErrorCode::InvalidInput, "--out-dir", "chooses the names itself: say --outputs instead of ", *one);
   std::vector<Job> jobs;
   for (const std::string& scan : scans) jobs.push_back(folder_job(arguments, scan));
-  check_distinct(jobs);
+  check_distinct(jobs, "--name '{parent}_{stem}' puts the folder into the names");
   return jobs;
 }
 
@@ -252,7 +252,8 @@ void add_run_options(CLI::App& command, SegmentArguments& arguments) {
       ->type_name("A,B")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_flag("--require-gpu", arguments.require_gpu, "Refuse to compute on the CPU (software Vulkan)");
+  command.add_flag("--require-gpu", arguments.require_gpu,
+                   "Fail where there is no GPU, instead of computing on the CPU");
   command.add_option("--jobs", arguments.jobs, "Threads that read and write scans while the GPU works")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");

@@ -26,8 +26,10 @@ Device open_for(const std::string& selector, const Limits& limits, const Feature
 
 void run(const TuneArguments& arguments) {
   const CompileRequest request = read_request(arguments.compile);
-  const SessionOptions options = session_options(arguments.compile.device);
-  const AdapterInfo adapter = choose_adapter(options.device);
+  SessionOptions options = session_options(arguments.compile.device);
+  // Not software Vulkan by itself: that takes minutes, and is used only where it is named.
+  const AdapterInfo adapter = webgpu_adapter(options.device, "gpu", "tunings");
+  options.device = std::to_string(adapter.index);
   if (!adapter.features.timestamp_query)
     fail(ErrorCode::Unsupported, adapter.name, "has no timestamps to measure with; the defaults stay");
   CompileTarget target = target_of(adapter, options.limits);
@@ -36,13 +38,14 @@ void run(const TuneArguments& arguments) {
   const Device device = open_for(options.device, target.limits, compiled.plan.features);
   TuneOptions wanted;
   wanted.budget_seconds = arguments.seconds;
+  wanted.cancel = &interrupted();
   wanted.observer = [](const ConvTuning& shape, double ms) {
     std::printf("%10.2f ms  %s\n", ms, to_string(shape).c_str());
     std::fflush(stdout);
-    check_interrupted();
   };
   std::printf("%s, %s, %s voxels, %s\n", adapter.name.c_str(), request.model.name.c_str(),
               extents_text(request.size).c_str(), compiled.plan.precision.c_str());
+  std::fflush(stdout);
   const TuneResult result = tune(device, compiled.after, target, target.tuning, wanted);
   const std::string file = keep_tuning(tuning_key(target.device, compiled.after, target.limits), result);
   std::printf("best: %s, %.2f ms instead of %.2f ms%s\n", to_string(result.best).c_str(), result.best_ms,

@@ -19,9 +19,11 @@ struct VerifyArguments {
 };
 
 void run(const VerifyArguments& arguments) {
+  DeviceArguments chosen = arguments.device;
+  chosen.device = std::to_string(webgpu_adapter(chosen.device, "webgpu", "the checks of verify").index);
   const Network network = load_network(arguments.network, Ends::Segmentation, kCube);
   VerifyOptions options;
-  const Device device = open(arguments.device, options.limits);
+  const Device device = open(chosen, options.limits);
   if (arguments.device.precision == "f16") options.precision = Precision::F16;
   options.cancel = &interrupted();
   const Verified found = verify_on(device, network.graph, network.tensors, options);
@@ -32,7 +34,7 @@ void run(const VerifyArguments& arguments) {
   else if (!arguments.quiet)
     std::fputs(verify_table(found).c_str(), stdout);
   if (found.right()) {
-    if (!arguments.json)
+    if (!arguments.json && !arguments.quiet)
       std::printf("all %zu nodes are right on %s, %s\n", found.nodes.size(), context.adapter.name.c_str(),
                   context.adapter.driver.c_str());
     return;

@@ -82,7 +82,7 @@ const char* words_for(Hint hint) {
     case Hint::SinglePrecision: return "--precision f32";
     case Hint::SmallerVolume: return "a smaller volume";
     case Hint::SmallerModel: return "a smaller model";
-    case Hint::OtherModel: return "another --model";
+    case Hint::OtherModel: return "another --model (gyrus models lists them)";
     case Hint::OtherDevice: return "another --device";
     case Hint::CheckFinite: return "--nan-check";
     case Hint::AllowEmpty: return "--allow-empty";
@@ -215,14 +215,19 @@ std::vector<AdapterInfo> find_adapters() {
   return list_adapters();
 }
 
+AdapterInfo webgpu_adapter(const std::string& device, const char* usual, const char* wanted_for) {
+  find_adapters();
+  const AdapterInfo adapter = choose_adapter(device.empty() ? usual : device);
+  if (adapter.type == AdapterType::Cpu)
+    fail(ErrorCode::InvalidInput, "--device", wanted_for,
+         " are for WebGPU, and the CPU needs none; name another device");
+  return adapter;
+}
+
 CompileTarget plan_target(const DeviceArguments& arguments) {
   const LimitsChoice choice = read_limits(arguments.limits);
   if (!choice.limits) {
-    find_adapters();
-    const AdapterInfo adapter = choose_adapter(arguments.device.empty() ? "webgpu" : arguments.device);
-    if (adapter.type == AdapterType::Cpu)
-      fail(ErrorCode::InvalidInput, "--device",
-           "the CPU needs no plan: plans are for WebGPU; name another device, or --limits default");
+    const AdapterInfo adapter = webgpu_adapter(arguments.device, "webgpu", "plans (without --limits default)");
     CompileTarget target = target_of(adapter);
     target.tuning.matrix = parse_matrix(arguments.matrix);
     return target;

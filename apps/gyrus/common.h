@@ -59,6 +59,10 @@ MatrixUse matrix_use(const DeviceArguments& arguments, PrecisionChoice& precisio
 
 SessionOptions session_options(const DeviceArguments& arguments);
 
+// The device for what only WebGPU has (`wanted_for`, for the error); `usual` where none is named. Throws InvalidInput
+// for the CPU.
+AdapterInfo webgpu_adapter(const std::string& device, const char* usual, const char* wanted_for);
+
 // The device that `gyrus plan` and `gyrus info` plan for. Opens nothing; only --limits adapter looks for one.
 CompileTarget plan_target(const DeviceArguments& arguments);
 

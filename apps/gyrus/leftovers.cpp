@@ -16,21 +16,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "NAME.PID.part", as write_file calls it; pid 0 where it is something else.
+// "NAME.PID.part" or "NAME.PID-N.part", as write_file calls it; pid 0 where it is something else.
 struct Leftover {
   std::string name;
   pid_t pid = 0;
 };
 
 Leftover parse(const std::string& file) {
-  static const std::string kEnd = ".part";
-  if (file.size() <= kEnd.size() || file.compare(file.size() - kEnd.size(), kEnd.size(), kEnd) != 0) return {};
-  const std::string stem = file.substr(0, file.size() - kEnd.size());
-  const size_t dot = stem.find_last_of('.');
-  constexpr size_t kMaxDigits = 9;
+  if (!file.ends_with(".part")) return {};
+  const std::string stem = file.substr(0, file.rfind('.'));
+  const size_t dot = stem.rfind('.');
   if (dot == std::string::npos) return {};
-  const std::string digits = stem.substr(dot + 1);
-  if (digits.empty() || digits.size() > kMaxDigits || digits.find_first_not_of("0123456789") != std::string::npos)
+  constexpr size_t kMostDigits = 9;
+  const std::string number = stem.substr(dot + 1), digits = number.substr(0, number.find('-'));
+  if (digits.empty() || digits.size() > kMostDigits || number.find_first_not_of("0123456789-") != std::string::npos)
     return {};
   return {stem.substr(0, dot), static_cast<pid_t>(std::stol(digits))};
 }
@@ -40,12 +39,15 @@ bool is_alive(pid_t pid) { return pid != ::getpid() && (::kill(pid, 0) == 0 || e
 
 }  // namespace
 
-void remove_leftovers(const std::vector<Job>& jobs, const LabelTable& classes) {
+void remove_leftovers(const std::vector<Job>& jobs, const LabelTable& classes, const std::vector<std::string>& others) {
   std::map<fs::path, std::set<std::string>> ours;  // by folder
+  const auto add = [&](const std::string& path) {
+    if (path != "-") ours[fs::path(path).parent_path()].insert(fs::path(path).filename().string());
+  };
+  for (const std::string& path : others) add(path);
   for (const Job& job : jobs) {
     if (job.outputs.labels != "-" && Claim::is_held(job.outputs.labels)) continue;
-    for (const std::string& path : job.outputs.files(classes))
-      if (path != "-") ours[fs::path(path).parent_path()].insert(fs::path(path).filename().string());
+    for (const std::string& path : job.outputs.files(classes)) add(path);
   }
   for (const auto& [folder, names] : ours) {
     std::vector<fs::path> stale;

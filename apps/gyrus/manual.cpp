@@ -19,6 +19,9 @@ constexpr Variable kVariables[] = {
     {"GYRUS_VERBOSE", "As --verbose."},
     {"GYRUS_NO_CACHE", "Keep no compiled pipelines between runs."},
     {"GYRUS_LOG_SECONDS", "Seconds between lines of progress in logs; 60 if not set."},
+    {"GYRUS_CLAIM_SECONDS",
+     "How often a batch says that it still works on a scan; 60 if not set. Ten times as long without "
+     "that, others take the scan over."},
     {"GYRUS_MAX_SCAN_MIB", "Refuse scans whose voxels need more memory than so many MiB; 16384 if not set."},
     {"SOURCE_DATE_EPOCH", "The date in results, in seconds since 1970, instead of the present."},
     {"GYRUS_NO_EGL_ICD", "Do not try NVIDIA's EGL driver where the Vulkan loader finds no GPU."},

@@ -1,4 +1,5 @@
 // Running scans and telling how it went, for `gyrus segment` and `gyrus bids`.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -28,10 +29,16 @@ std::vector<std::string> common_files(const SegmentArguments& arguments) {
   return files;
 }
 
-// Before anything is computed. Folders of many scans are made, those of a single one must be there.
-void check_files(const std::vector<Job>& jobs, const LabelTable& classes, const SegmentArguments& arguments) {
-  check_names(jobs, classes, common_files(arguments));
+// What can be said without touching a folder.
+void check_all_names(const std::vector<Job>& jobs, const LabelTable& classes, const SegmentArguments& arguments) {
+  std::vector<std::string> read = arguments.channels;
+  if (!arguments.list.empty()) read.push_back(arguments.list);
+  check_names(jobs, classes, common_files(arguments), read);
   if (!arguments.table.empty()) table_separator(arguments.table);
+}
+
+// Before anything is computed. Folders of many scans are made, those of a single one must be there.
+void check_folders(const std::vector<Job>& jobs, const LabelTable& classes, const SegmentArguments& arguments) {
   if (!arguments.out_dir.empty()) make_folders(jobs, classes);
   for (const Job& job : jobs)
     for (const std::string& path : job.outputs.files(classes)) check_writable(path);
@@ -71,11 +78,14 @@ void refuse_software(const SegmentArguments& arguments) {
   }
 }
 
+bool is_left(const JobResult& result) { return !result.claimed_by.empty(); }
+
 void tell(const Job& job, const JobResult& result) {
   if (result.state == JobState::Failed) return say(result.error);
   if (result.state == JobState::Done) return say(result.summary.text);
-  if (!result.claimed_by.empty())
-    return say(cat("[", job.scan, "] is left to another process that works on it (", result.claimed_by, ")"));
+  if (is_left(result))
+    return say(cat("[", job.scan, "] is left to another process that works on it (", result.claimed_by,
+                   "); if there is none, remove ", job.outputs.labels, ".claim"));
   std::string files;
   for (const std::string& file : result.completed) files += (files.empty() ? "" : ", ") + file;
   say(cat("[", job.scan, "] is done already (--again does it anew)",
@@ -87,9 +97,10 @@ void write_qc(const std::string& path, const Manifest& manifest, const std::vect
               std::vector<JobResult>& results) {
   std::vector<QcEntry> entries;
   for (size_t i = 0; i < jobs.size(); ++i) {
-    if (!results[i].claimed_by.empty()) continue;
     entries.push_back({jobs[i].scan, std::move(results[i].qc.png), results[i].qc.report, {}});
     if (results[i].state == JobState::Failed) entries.back().error = results[i].error;
+    if (is_left(results[i]))
+      entries.back().error = cat("not done yet: another process works on it (", results[i].claimed_by, ")");
   }
   write_file(path, qc_page(cat("gyrus ", manifest.name), entries));
 }
@@ -97,8 +108,32 @@ void write_qc(const std::string& path, const Manifest& manifest, const std::vect
 void write_table(const std::string& path, const std::vector<JobResult>& results) {
   std::vector<Report> reports;
   for (const JobResult& result : results)
-    if (result.state != JobState::Failed && result.claimed_by.empty()) reports.push_back(result.qc.report);
+    if (result.state != JobState::Failed && !is_left(result)) reports.push_back(result.qc.report);
   write_file(path, group_table(reports, table_separator(path)));
+  if (const auto absent = std::count_if(results.begin(), results.end(), is_left))
+    say(cat("[", path, "] lacks ", absent, absent == 1 ? " scan" : " scans",
+            " on which other processes work; say the same again when they are done"));
+}
+
+// Scans that other processes had: what they finished in the meantime is read for page and table, and what they left,
+// since they were killed, is done.
+void look_again(const std::vector<Job>& jobs, const DescribedModel& model, const PipelineOptions& pipeline,
+                BatchOptions batch, std::vector<JobResult>& results) {
+  std::vector<size_t> theirs;
+  std::vector<Job> left;
+  for (size_t i = 0; i < jobs.size(); ++i)
+    if (is_left(results[i])) {
+      theirs.push_back(i);
+      left.push_back(jobs[i]);
+    }
+  if (left.empty() || batch.again) return;
+  remove_leftovers(left, model.manifest.labels, {});
+  batch.progress = {};
+  batch.done = [&theirs, done = batch.done](size_t i, const JobResult& result) {
+    if (done && result.state != JobState::Skipped) done(theirs[i], result);
+  };
+  std::vector<JobResult> found = run_batch(left, model, pipeline, batch);
+  for (size_t i = 0; i < found.size(); ++i) results[theirs[i]] = std::move(found[i]);
 }
 
 Json json_of(const Job& job, const JobResult& result) {
@@ -129,6 +164,9 @@ void report_results(const std::vector<Job>& jobs, const std::vector<JobResult>& 
   }
   if (arguments.json) print_out(dump(many ? summaries : summaries[0]) + "\n");
   if (!many && !arguments.quiet && !arguments.json) tell(jobs[0], results[0]);
+  // With --quiet, too: these scans have no results yet.
+  if (const auto left = std::count_if(results.begin(), results.end(), is_left))
+    say(cat(left, " of ", jobs.size(), jobs.size() == 1 ? " scan is" : " scans are", " left to other processes"));
   if (failed.empty()) return;
   say(cat(failed.size(), " of ", jobs.size(), " scans failed:"));
   for (const size_t i : failed) say(cat("  ", results[i].error));
@@ -155,10 +193,11 @@ BatchOptions batch_options(const SegmentArguments& arguments, size_t scans, bool
 
 void run_jobs(const std::vector<Job>& jobs, const DescribedModel& model, const SegmentArguments& arguments) {
   const LabelTable& classes = model.manifest.labels;
+  check_all_names(jobs, classes, arguments);
   if (arguments.dry_run) return print_plan(jobs, classes, arguments);
-  check_files(jobs, classes, arguments);
+  check_folders(jobs, classes, arguments);
   Timeline timeline;
-  remove_leftovers(jobs, classes);
+  remove_leftovers(jobs, classes, common_files(arguments));
   PipelineOptions pipeline = pipeline_options(arguments);
   refuse_software(arguments);
   pipeline.timeline = &timeline;
@@ -176,6 +215,7 @@ void run_jobs(const std::vector<Job>& jobs, const DescribedModel& model, const S
     tell(jobs[i], result);
   };
   std::vector<JobResult> results = run_batch(jobs, model, pipeline, batch);
+  look_again(jobs, model, pipeline, batch, results);
   bar.clear();
   if (!arguments.trace.empty()) write_file(arguments.trace, timeline.trace());
   check_interrupted();  // a page or table of a part would replace that of all

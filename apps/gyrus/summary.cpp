@@ -1,5 +1,6 @@
 #include "summary.h"
 
+#include <cmath>
 #include <map>
 
 #include "core/error.h"
@@ -44,7 +45,7 @@ std::map<std::string, double> stage_seconds(const Timeline& timeline, const std:
 }
 
 Json labels_json(const Volume& volume, const std::map<int64_t, int64_t>& counts, const LabelTable& table) {
-  const Vec3d mm = volume.spacing();
+  const double voxel_mm3 = std::abs(determinant(volume.affine));  // not the product of the sides: axes may be oblique
   Json labels = Json::array();
   std::map<int64_t, int64_t> all = counts;
   for (const LabelEntry& entry : table.entries) all.emplace(entry.value, 0);  // those that do not occur, too
@@ -53,7 +54,7 @@ Json labels_json(const Volume& volume, const std::map<int64_t, int64_t>& counts,
     labels.push_back({{"value", value},
                       {"name", entry ? entry->name : ""},
                       {"voxels", voxels},
-                      {"mm3", static_cast<double>(voxels) * mm[0] * mm[1] * mm[2]}});
+                      {"mm3", static_cast<double>(voxels) * voxel_mm3}});
   }
   return labels;
 }
@@ -68,6 +69,8 @@ Json facts_json(const Segmentation& item) {
           {"flops", facts.flops},
           {"bytes", facts.bytes}};
 }
+
+std::string stream_name(const std::string& path, const char* stream) { return path == "-" ? stream : path; }
 
 Json device_json(const AdapterInfo& adapter) {
   return {{"name", adapter.name},
@@ -87,13 +90,13 @@ Summary summarize(const Segmentation& item, const std::string& output, const Man
     if (value != 0) labelled += voxels;
 
   Summary out;
-  out.text =
-      cat(item.path, ": ", labelled, " of ", item.labels.voxels(), " voxels labelled by ", manifest.name, ", in ",
-          output, "\n  ", item.facts.adapter.name, ", ", item.facts.precision, ", ", bytes_text(item.facts.peak_bytes),
-          "; read ", seconds_text(seconds["read"]), ", conform ", seconds_text(seconds["conform"]), ", compile ",
-          seconds_text(seconds["compile"]), item.facts.adapter.type == AdapterType::Cpu ? ", CPU " : ", GPU ",
-          seconds_text(item.profile.gpu_seconds), ", write ", seconds_text(seconds["write"]), ", in all ",
-          seconds_text(seconds["total"]), "\n");
+  out.text = cat(stream_name(item.path, "standard input"), ": ", labelled, " of ", item.labels.voxels(),
+                 " voxels labelled by ", manifest.name, ", in ", stream_name(output, "standard output"), "\n  ",
+                 item.facts.adapter.name, ", ", item.facts.precision, ", ", bytes_text(item.facts.peak_bytes),
+                 "; read ", seconds_text(seconds["read"]), ", conform ", seconds_text(seconds["conform"]), ", compile ",
+                 seconds_text(seconds["compile"]), item.facts.adapter.type == AdapterType::Cpu ? ", CPU " : ", GPU ",
+                 seconds_text(item.profile.gpu_seconds), ", write ", seconds_text(seconds["write"]), ", in all ",
+                 seconds_text(seconds["total"]), "\n");
   Json times;
   for (const char* name : kStages) times[name] = seconds[name];
   times["gpu"] = item.profile.gpu_seconds;

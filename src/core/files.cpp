@@ -68,22 +68,6 @@ std::vector<std::byte> read_pipe(const std::string& path, const std::atomic<bool
   return read_stream(file, path, cancel);
 }
 
-// Removes the temporary file unless it was renamed.
-class Temporary {
- public:
-  explicit Temporary(std::string path) : path_(std::move(path)) {}
-  ~Temporary() {
-    if (!path_.empty()) std::remove(path_.c_str());
-  }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  const std::string& path() const { return path_; }
-  void release() { path_.clear(); }
-
- private:
-  std::string path_;
-};
-
 void write_all(std::FILE* file, std::span<const std::byte> bytes, const std::string& name) {
   if (std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size() || std::fflush(file) != 0)
     fail(ErrorCode::Io, name, "cannot be written: ", reason());
@@ -107,24 +91,52 @@ std::vector<std::byte> read_file(const std::string& path, const std::atomic<bool
   return read_all(file.get(), path, error ? size_t{1} << 20 : static_cast<size_t>(size));
 }
 
+TemporaryFile::TemporaryFile(const std::string& path, std::span<const std::byte> bytes, bool durable) {
+  std::FILE* opened = nullptr;
+  // One of this number may be there: of another machine's process, or of a container's.
+  constexpr int kMost = 1000;
+  for (int i = 0; opened == nullptr && i < kMost; ++i) {
+    path_ = cat(path, ".", ::getpid(), i == 0 ? std::string() : cat("-", i), ".part");
+    opened = std::fopen(path_.c_str(), "wbx");
+    if (opened == nullptr && errno != EEXIST) break;
+  }
+  File file(opened);
+  if (!file) fail(ErrorCode::Io, path, "cannot be created: ", reason());
+  try {
+    write_all(file.get(), bytes, path);
+    if (durable && ::fsync(::fileno(file.get())) != 0) fail(ErrorCode::Io, path, "cannot be written: ", reason());
+    if (std::fclose(file.release()) != 0) fail(ErrorCode::Io, path, "cannot be written: ", reason());
+  } catch (const Error&) {
+    std::remove(path_.c_str());
+    throw;
+  }
+}
+
+TemporaryFile::TemporaryFile(const std::string& path, const std::string& text)
+    : TemporaryFile(path, std::as_bytes(std::span(text.data(), text.size()))) {}
+
+TemporaryFile::~TemporaryFile() {
+  if (!path_.empty()) std::remove(path_.c_str());
+}
+
+void TemporaryFile::move_to(const std::string& path) {
+  if (std::rename(path_.c_str(), path.c_str()) != 0) fail(ErrorCode::Io, path, "cannot be created: ", reason());
+  path_.clear();
+}
+
 namespace {
 
 void write_whole(const std::string& path, std::span<const std::byte> bytes, bool durable) {
   if (path == "-") return write_all(stdout, bytes, "standard output");
-  // A pipe or device is written in place: renaming over it would replace it.
   std::error_code error;
   const auto status = fs::status(path, error);
-  const bool in_place = fs::exists(status) && !fs::is_regular_file(status);
-  Temporary temporary(in_place ? std::string() : cat(path, ".", ::getpid(), ".part"));
-  const std::string& target = in_place ? path : temporary.path();
-  File file(std::fopen(target.c_str(), "wb"));
+  if (!fs::exists(status) || fs::is_regular_file(status)) return TemporaryFile(path, bytes, durable).move_to(path);
+  // A pipe or device is written in place: renaming over it would replace it.
+  File file(std::fopen(path.c_str(), "wb"));
   if (!file) fail(ErrorCode::Io, path, "cannot be created: ", reason());
   write_all(file.get(), bytes, path);
   if (durable && ::fsync(::fileno(file.get())) != 0) fail(ErrorCode::Io, path, "cannot be written: ", reason());
   if (std::fclose(file.release()) != 0) fail(ErrorCode::Io, path, "cannot be written: ", reason());
-  if (in_place) return;
-  if (std::rename(target.c_str(), path.c_str()) != 0) fail(ErrorCode::Io, path, "cannot be created: ", reason());
-  temporary.release();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "engine/known_models.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "core/error.h"
 #include "core/hash.h"
@@ -127,10 +128,13 @@ std::string alias_of(const std::string& name) {
 }
 
 std::string name_behind(const std::string& text) {
-  std::string word = text;
-  std::replace(word.begin(), word.end(), '_', '-');
+  std::string small = text;
+  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const KnownModel& known : known_models())
+    if (small == known.name) return small;
+  std::replace(small.begin(), small.end(), '_', '-');
   for (const Alias& alias : kAliases)
-    if (word == alias.word) return alias.name;
+    if (small == alias.word) return alias.name;
   return text;
 }
 

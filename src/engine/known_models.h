@@ -35,7 +35,7 @@ const char* citation_of(const KnownModel& model);
 
 // Another word for a known model, for people: "tissue-fast" for model5_gw_ae. Empty where there is none.
 std::string alias_of(const std::string& name);
-// The name that an alias stands for, with - or _; the text itself where it is none.
+// The name that a name or alias in letters of any size stands for, with - or _; the text itself where it is none.
 std::string name_behind(const std::string& text);
 
 // SHA-256 over every parameter (weights, biases, norms) in the order of the network, f32 as imported, with strides,

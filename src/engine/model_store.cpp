@@ -186,7 +186,8 @@ void put_in_place(const ModelEntry& model, const fs::path& parts, const fs::path
 
 void check_may_download(const std::string& name) {
   if (is_offline())
-    fail(ErrorCode::Io, {Hint::FetchFromFolder}, name, "is not here, and GYRUS_OFFLINE forbids to download it");
+    fail(ErrorCode::Io, {Hint::FetchFromFolder}, name,
+         "is not in the cache, and with --offline (GYRUS_OFFLINE) nothing is downloaded");
 }
 
 fs::path folder_of(const std::string& name) {
@@ -287,7 +288,7 @@ std::string resolve_model(const std::string& text) {
          " can be fetched, and is then given by its name alone");
   if (!is_name) fail(ErrorCode::Io, text, "no model is there");
   const std::vector<Hint> hints =
-      known_by_name(name_behind(text)) ? std::vector{Hint::FetchModel} : std::vector<Hint>{};
+      known_by_name(name_behind(text)) ? std::vector{Hint::FetchModel} : std::vector{Hint::OtherModel};
   fail(ErrorCode::Io, hints, text, "no model is there, and none of that name in ",
        store.empty() ? "a store: there is no home folder" : store);
 }

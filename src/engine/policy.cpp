@@ -125,11 +125,10 @@ void refuse_empty(const std::string& model, std::span<const std::byte> labels, b
   if (std::any_of(labels.begin(), labels.end(), [](std::byte b) { return b != std::byte{0}; })) return;
   std::vector<Hint> hints = {Hint::OtherModel, Hint::AllowEmpty};
   if (!on_cpu) hints.insert(hints.begin() + 1, Hint::OtherDevice);
-  fail(
-      ErrorCode::Device, hints, model,
-      "found no label in the whole scan: this is no head as the model knows them, its intensities are not as the model "
-      "wants them",
-      on_cpu ? "" : ", or the GPU failed");
+  fail(on_cpu ? ErrorCode::InvalidInput : ErrorCode::Device, hints, model,
+       "found no label in the whole scan: it is not a head as the model knows them, or another contrast, or its "
+       "intensities are unusual",
+       on_cpu ? "" : "; or the GPU failed");
 }
 
 }  // namespace gyrus

@@ -62,12 +62,14 @@ std::map<std::string, Tensor> zeros(const Graph& graph) {
 
 // The fastest of a few runs, milliseconds of GPU time; nothing where the device cannot run this shape.
 std::optional<double> time_of(const Device& device, const Graph& graph, const Target& target, const PlanOptions& plan,
-                              const std::map<std::string, Tensor>& inputs, int repeats) {
+                              const std::map<std::string, Tensor>& inputs, const TuneOptions& options) {
+  RunOptions run;
+  run.cancel = options.cancel;
   try {
     Executor executor(device, make_plan(graph, target, plan));
     double best = 0;
-    for (int r = 0; r <= repeats; ++r) {  // the first warms up
-      const double ms = executor.run(inputs).profile.gpu_seconds * 1e3;
+    for (int r = 0; r <= options.repeats; ++r) {  // the first warms up
+      const double ms = executor.run(inputs, run).profile.gpu_seconds * 1e3;
       if (r == 1 || (r > 1 && ms < best)) best = ms;
     }
     return best;
@@ -116,7 +118,7 @@ TuneResult tune(const Device& device, const Graph& graph, const Target& target, 
   PlanOptions plan = base;
   const auto measure = [&](const ConvTuning& shape) {
     plan.conv = shape;
-    const auto ms = time_of(device, graph, target, plan, inputs, options.repeats);
+    const auto ms = time_of(device, graph, target, plan, inputs, options);
     ++result.tried;
     if (ms && options.observer) options.observer(shape, *ms);
     return ms;

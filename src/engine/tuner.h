@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ struct TuneOptions {
   double budget_seconds = 30;                                  // no further shape is begun after it
   int repeats = 3;                                             // runs of a shape, of which the fastest counts
   std::function<void(const ConvTuning&, double ms)> observer;  // after every shape
+  const std::atomic<bool>* cancel = nullptr;                   // ends it with Cancelled
 };
 
 struct TuneResult {

@@ -88,7 +88,8 @@ class Folder {
       fail(ErrorCode::InvalidModel, subject(name),
            "weights alone do not say how a network is built; put its model.json (a layer list) beside them");
     }
-    fail(ErrorCode::InvalidModel, root_, "no model in it: wanted model.json with its weights");
+    fail(ErrorCode::InvalidModel, files_.main.empty() ? root_ : subject(files_.main),
+         "no model in it: wanted model.json with its weights, or an ONNX file");
   }
 
   const ModelFiles& files_;

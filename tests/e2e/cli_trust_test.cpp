@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/e2e_support.h"
+#include "volume/nifti.h"
 #include "volume/provenance.h"
 
 namespace gyrus::test {
@@ -176,6 +177,83 @@ TEST_F(Trust, AScanIsClaimedBeforeItIsComputed) {
   EXPECT_FALSE(fs::exists(folder_ / "out/T1_labels.nii.gz.claim"));
 }
 
+// A claim of another machine or container holds as long as its time is set again and again.
+TEST_F(Trust, AClaimOfElsewhereIsTakenOverWhenItIsSilent) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const pid_t gone = start({"--version"});
+  finish(gone);
+  const fs::path claim = folder_ / "out/T1_labels.nii.gz.claim";
+  for (const std::string& holder :
+       {std::string("elsewhere 1 pid:[1]\n"), std::string(host) + " " + std::to_string(gone) + " pid:[1]\n"}) {
+    write("out/T1_labels.nii.gz.claim", to_bytes(holder));
+    const Outcome outcome = run_well(command("sub-01/T1.nii.gz"));
+    EXPECT_NE(outcome.err.find("if there is none, remove out/T1_labels.nii.gz.claim"), std::string::npos)
+        << outcome.err;
+    EXPECT_FALSE(fs::exists(folder_ / "out/T1_labels.nii.gz")) << holder;
+  }
+  fs::last_write_time(claim, fs::last_write_time(claim) - std::chrono::minutes(11));
+  run_well(command("sub-01/T1.nii.gz"));
+  EXPECT_TRUE(fs::exists(folder_ / "out/T1_labels.nii.gz"));
+  EXPECT_FALSE(fs::exists(claim));
+}
+
+TEST_F(Trust, AProcessSaysAgainAndAgainThatItLives) {
+  ASSERT_EQ(mkfifo(in_folder("pipe.nii").c_str(), 0600), 0);
+  const fs::path claim = folder_ / "out/pipe_labels.nii.gz.claim";
+  const pid_t child = start(command("pipe.nii"), {"GYRUS_CLAIM_SECONDS=0.05"});
+  const auto wait_for = [](const auto& condition) {
+    for (int i = 0; i < 2000 && !condition(); ++i) usleep(10000);
+    return condition();
+  };
+  ASSERT_TRUE(wait_for([&] { return fs::exists(claim); }));
+  EXPECT_NE(text_of(claim).find(" " + std::to_string(child) + " pid:["), std::string::npos) << text_of(claim);
+  const auto first = fs::last_write_time(claim);
+  EXPECT_TRUE(wait_for([&] { return fs::last_write_time(claim) > first; }));
+  kill(child, SIGTERM);
+  EXPECT_EQ(finish(child).status, 130);
+  EXPECT_TRUE(fs::is_empty(folder_ / "out"));
+}
+
+// Page and table have what another process finished meanwhile, and say what is not done yet; what one left that was
+// killed is done.
+TEST_F(Trust, PageAndTableKnowOfOtherProcesses) {
+  ASSERT_EQ(mkfifo(in_folder("pipe.nii").c_str(), 0600), 0);
+  write("out/T1_labels.nii.gz.claim", to_bytes("elsewhere 1\n"));
+  std::vector<std::string> both = command("sub-01/T1.nii.gz", {"--qc", "qc.html", "--table", "t.csv", "--jobs", "1"});
+  both.insert(both.begin() + 2, "sub-02/none.nii");
+  EXPECT_NE(run(both).err.find("[t.csv] lacks 1 scan on which other processes work"), std::string::npos);
+  EXPECT_NE(text_of(in_folder("qc.html")).find("not done yet"), std::string::npos);
+
+  both[2] = "left.nii.gz";
+  both.insert(both.begin() + 3, "pipe.nii");
+  add("left.nii.gz", 220);
+  const pid_t other = fork();
+  if (other == 0) _exit(pause());
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  write("out/left_labels.nii.gz.claim", to_bytes(std::string(host) + " " + std::to_string(other) + "\n"));
+  const pid_t child = start(both);
+  for (int i = 0; i < 2000 && !fs::exists(folder_ / "out/pipe_labels.nii.gz.claim"); ++i) usleep(10000);
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  fs::remove(folder_ / "out/T1_labels.nii.gz.claim");
+  ASSERT_EQ(std::system(("cd " + folder_.string() + " && " + GYRUS_PROGRAM +
+                         " segment sub-01/T1.nii.gz --no-conform --out-dir out -m model -q")
+                            .c_str()),
+            0);
+  Volume scan = ramp_volume(16);
+  set_affine(scan, {});
+  write_file(in_folder("pipe.nii"), encode_nifti(scan));
+  const Outcome outcome = finish(child);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(text_of(in_folder("qc.html")).find("not done yet"), std::string::npos);
+  const std::string table = text_of(in_folder("t.csv"));
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4) << table;
+  EXPECT_TRUE(fs::exists(folder_ / "out/left_labels.nii.gz"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/left_labels.nii.gz.claim"));
+}
+
 // T-H3
 TEST_F(Trust, AScanIsNeverOverwritten) {
   const std::vector<uint8_t> scan = read_bytes(folder_ / "sub-01/T1.nii.gz");
@@ -190,6 +268,9 @@ TEST_F(Trust, AScanIsNeverOverwritten) {
     expect_refused(arguments, 2, "never overwritten", "l.nii");
   }
   expect_refused({"conform", "sub-01/T1.nii.gz", "sub-01/T1.nii.gz"}, 2, "never overwritten");
+  write("list.tsv", to_bytes("sub-01/T1.nii.gz\n"));
+  expect_refused({"segment", "--list", "list.tsv", "-m", "model", "--out-dir", "out", "--table", "list.tsv"}, 2,
+                 "never overwritten", "out");
   fs::rename(folder_ / "sub-01/T1.nii.gz", folder_ / "x_labels.nii.gz");
   add("x.nii.gz", 1);
   expect_refused({"segment", "x.nii.gz", "x_labels.nii.gz", "--no-conform", "-m", "model", "--out-dir", "."}, 2,
@@ -326,6 +407,8 @@ TEST_F(Trust, FoldersTablesAndDryRuns) {
   const std::string plan = run_well(dry).out;
   EXPECT_NE(plan.find("scans/a.nii.gz\n  out/a_labels.nii.gz\n"), std::string::npos) << plan;
   EXPECT_FALSE(fs::exists(folder_ / "out"));
+  dry.insert(dry.end(), {"--outputs", "freesurfer"});
+  expect_refused(dry, 5, "FreeSurfer has no number", "out");
   run_well(all);
   const std::string table = text_of(in_folder("t.csv"));
   EXPECT_EQ(table.rfind("scan,model,weights_sha256,total_mm3,label 1,label 2,warnings\nscans/a.nii.gz,model,", 0), 0u);

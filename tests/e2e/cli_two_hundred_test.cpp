@@ -171,11 +171,14 @@ TEST_F(Leftovers, OfDeadProcessesGoAndOthersStay) {
   write_scan("scan.nii.gz", scan);
   const std::string dead = ".999999999.part", alive = "." + std::to_string(getpid()) + ".part";
   for (const std::string& name : {"scan_labels.nii.gz" + dead, "scan_mask.nii.gz" + dead, "scan_labels.nii.gz" + alive,
+                                  std::string("scan_labels.nii.gz.999999999-1.part"), "qc.html" + dead,
                                   "else_labels.nii.gz" + dead, std::string("scan_labels.nii.gz.part")})
     write("out/" + name, to_bytes("half"));
-  run_well({"segment", "scan.nii.gz", "--no-conform", "-m", "model", "--out-dir", "out", "--outputs", "mask"});
-  EXPECT_FALSE(fs::exists(folder_ / "out" / ("scan_labels.nii.gz" + dead)));
-  EXPECT_FALSE(fs::exists(folder_ / "out" / ("scan_mask.nii.gz" + dead)));
+  run_well({"segment", "scan.nii.gz", "--no-conform", "-m", "model", "--out-dir", "out", "--outputs", "mask", "--qc",
+            "out/qc.html"});
+  for (const std::string& name : {"scan_labels.nii.gz" + dead, "scan_mask.nii.gz" + dead, "qc.html" + dead,
+                                  std::string("scan_labels.nii.gz.999999999-1.part")})
+    EXPECT_FALSE(fs::exists(folder_ / "out" / name)) << name;
   for (const std::string& name :
        {"scan_labels.nii.gz" + alive, "else_labels.nii.gz" + dead, std::string("scan_labels.nii.gz.part")})
     EXPECT_TRUE(fs::exists(folder_ / "out" / name)) << name;

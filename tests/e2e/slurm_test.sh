@@ -91,5 +91,8 @@ status=0
 submit 0-1 same.txt results --model model --no-conform || status=$?
 [ "$status" = 2 ] && [ ! -e results ] || die "a clash of names was not refused: $status"
 submit 0-1 same.txt results --model model --no-conform --name '{parent}_{stem}' || die "names of their own failed"
+status=0
+submit 0-1 same.txt results --model model --no-conform --name '{parent}_{stem}' --qc=qc.html || status=$?
+[ "$status" = 2 ] && [ ! -e qc.html ] || die "a page of one task's part was not refused: $status"
 [ -s results/sub-01_T1_labels.nii.gz ] && [ -s results/sub-02_T1_labels.nii.gz ] || die "not both: $(ls results)"
 echo passed

@@ -171,6 +171,7 @@ TEST(Policy, NothingButBackground) {
   EXPECT_EQ(error_of([&] { refuse_empty("m", labels, false); }).code(), ErrorCode::Device);
   EXPECT_THAT(error_of([&] { refuse_empty("m", labels, false); }).what(), HasSubstr("GPU"));
   EXPECT_THAT(error_of([&] { refuse_empty("m", labels, true); }).what(), testing::Not(HasSubstr("GPU")));
+  EXPECT_EQ(error_of([&] { refuse_empty("m", labels, true); }).code(), ErrorCode::InvalidInput);
   labels[999] = std::byte{1};
   refuse_empty("m", labels, false);
 }
