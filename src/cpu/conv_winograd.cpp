@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cpu/conv_sums-inl.h"
+#include "cpu/strip_ops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gyrus::cpu::HWY_NAMESPACE {
@@ -82,7 +83,8 @@ class WinogradItem {
     points_ = thread_scratch(p_.scratch);
     products_ = points_ + kPoints * group_in_ * t_.row;
     planes_ = products_ + kPoints * product_point();
-    stage_ = planes_ + kPoints * t_.row;
+    widened_ = planes_ + kPoints * t_.row;
+    stage_ = widened_ + (s_.halves ? kH * t_.row : 0);
   }
 
   void run() {
@@ -126,28 +128,45 @@ class WinogradItem {
     const int64_t begin = std::clamp<int64_t>(-start, 0, span_);
     const int64_t end = std::clamp<int64_t>(s_.input[2] - start, begin, span_);
     const int64_t plane = s_.input[1] * s_.input[2], map = s_.input[0] * plane;
-    const float* rows[kPoints];
+    int64_t rows[kPoints];  // elements from the start of the input's map
     bool inside[kPoints];
-    const float* input = call_.input + (at_.batch * s_.in_channels + group_ * group_in_) * map;
     for (int i = 0; i < kD; ++i)
       for (int j = 0; j < kH; ++j) {
         const int64_t z = depth_.first + i * s_.dilation[0] - s_.pad_lo[0];
         const int64_t y = height(tile).first + j * s_.dilation[1] - s_.pad_lo[1];
         inside[i * kH + j] = z >= 0 && z < s_.input[0] && y >= 0 && y < s_.input[1];
-        rows[i * kH + j] = input + (inside[i * kH + j] ? z * plane + y * s_.input[2] : 0) + start + begin;
+        rows[i * kH + j] = (inside[i * kH + j] ? z * plane + y * s_.input[2] : 0) + start + begin;
       }
+    const int64_t first = (at_.batch * s_.in_channels + group_ * group_in_) * map;
     float* to = points_ + tile * t_.pitch;
     for (int64_t c = 0; c < group_in_; ++c, to += t_.row) {
       fill_margins(to, begin, end);
       for (int i = 0; i < kD; ++i) {
+        float* points = planes_ + i * kH * t_.row;
+        if (s_.halves) {
+          transform_halves(rows + i * kH, inside + i * kH, first + c * map, end - begin, points);
+          continue;
+        }
         // Six rows at a time, and those after next on their way: the processor foresees no 36 streams.
+        const float* input = static_cast<const float*>(call_.input) + first;
         const int64_t ahead = i + 2 < kD ? c * map : (c + 1) * map;
         const int next = (i + 2) % kD * kH;
-        transform_plane(rows + i * kH, inside + i * kH, c * map, rows + next, ahead, end - begin,
-                        planes_ + i * kH * t_.row);
+        transform_plane(input + c * map, rows + i * kH, inside + i * kH, input + ahead, rows + next, end - begin,
+                        points);
       }
       transform_planes(end - begin, to + begin);
     }
+  }
+
+  // Rows of one plane that are stored as halves.
+  void transform_halves(const int64_t* rows, const bool* inside, int64_t map, int64_t count, float* to) const {
+    int64_t widened[kH];
+    for (int j = 0; j < kH; ++j) {
+      widened[j] = j * t_.row;
+      if (inside[j])
+        widen_halves(static_cast<const uint16_t*>(call_.input) + map + rows[j], widened_ + widened[j], count);
+    }
+    transform_plane(widened_, widened, inside, widened_, widened, count, to);
   }
 
   void fill_margins(float* to, int64_t begin, int64_t end) const {
@@ -159,16 +178,16 @@ class WinogradItem {
   }
 
   // Rows of one plane → points along H.
-  void transform_plane(const float* const* rows, const bool* inside, int64_t map, const float* const* next_rows,
-                       int64_t next_map, int64_t count, float* to) const {
+  void transform_plane(const float* map, const int64_t* rows, const bool* inside, const float* next_map,
+                       const int64_t* next_rows, int64_t count, float* to) const {
     const Floats d;
     Vector x[kH];
     for (int64_t at = 0; at < count; at += lanes()) {
-      for (int j = 0; j < kH; ++j) hwy::Prefetch(next_rows[j] + next_map + at);
+      for (int j = 0; j < kH; ++j) hwy::Prefetch(next_map + next_rows[j] + at);
       if (at + lanes() <= count) {
-        for (int j = 0; j < kH; ++j) x[j] = inside[j] ? hn::LoadU(d, rows[j] + map + at) : hn::Zero(d);
+        for (int j = 0; j < kH; ++j) x[j] = inside[j] ? hn::LoadU(d, map + rows[j] + at) : hn::Zero(d);
       } else {
-        for (int j = 0; j < kH; ++j) x[j] = inside[j] ? load_some(rows[j] + map + at, count - at) : hn::Zero(d);
+        for (int j = 0; j < kH; ++j) x[j] = inside[j] ? load_some(map + rows[j] + at, count - at) : hn::Zero(d);
       }
       to_points<MH>(x, 1);
       for (int j = 0; j < kH; ++j) hn::Store(x[j], d, to + j * t_.row + at);
@@ -278,8 +297,9 @@ class WinogradItem {
   int64_t group_in_ = 0, group_out_ = 0, group_ = 0;
   int64_t span_ = 0;     // columns of a row of the input
   int64_t vectors_ = 0;  // of all tiles
-  // Transformed rows; sums of products of some blocks of channels; rows of one channel that are transformed along H.
-  float *points_ = nullptr, *products_ = nullptr, *planes_ = nullptr, *stage_ = nullptr;
+  // Transformed rows; sums of products of some blocks of channels; rows of one channel that are transformed along H;
+  // rows of one plane that were halves.
+  float *points_ = nullptr, *products_ = nullptr, *planes_ = nullptr, *widened_ = nullptr, *stage_ = nullptr;
   std::vector<RowTap> taps_;
 };
 
