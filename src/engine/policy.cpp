@@ -111,10 +111,6 @@ std::string notice_of(const Attempt& failed, Failure failure, const Attempt& nex
              to_string(next.plan));
 }
 
-void refuse_halves_on_cpu() {
-  fail(ErrorCode::Unsupported, "f16", "the CPU keeps feature maps in f32; ask for f32 or auto, or for another device");
-}
-
 void refuse_nonfinite(const std::string& name, const Tensor& result) {
   if (result.dtype == DType::F32)
     refuse_first(name, result, [values = result.as<float>()](int64_t i) { return std::isfinite(values[i]); });

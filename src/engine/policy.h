@@ -75,8 +75,6 @@ std::optional<Attempt> next_attempt(const Attempt& failed, Failure failure);
 // What to tell the user about it; empty where the next attempt only finds out more.
 std::string notice_of(const Attempt& failed, Failure failure, const Attempt& next);
 
-// Throws Unsupported: what is asked for is not done otherwise without a word.
-[[noreturn]] void refuse_halves_on_cpu();
 // Throws NonFinite where an element of a result (f32 or f16; others pass) is infinite or not a number.
 void refuse_nonfinite(const std::string& name, const Tensor& result);
 // Throws Device where every label is 0: a device that computes nothing gives zeros without an error.

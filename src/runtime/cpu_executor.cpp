@@ -25,6 +25,14 @@ std::vector<PlanPort> ports_of(const Graph& graph, const std::vector<Port>& port
   return list;
 }
 
+// Whether nodes make maps of halves.
+bool holds_halves(const Graph& graph) {
+  for (const Node& node : graph.nodes())
+    for (ValueId id : node.outputs)
+      if (graph.type(id).dtype == DType::F16) return true;
+  return false;
+}
+
 // How long a step takes beside others: roughly, for progress.
 double weight_of(const cpu::StepFacts& step) { return step.flops / 10 + step.bytes; }
 
@@ -33,7 +41,7 @@ double weight_of(const cpu::StepFacts& step) { return step.flops / 10 + step.byt
 Plan describe(const cpu::Network& network) {
   const Graph& graph = network.graph();
   Plan plan;
-  plan.precision = "f32";
+  plan.precision = holds_halves(graph) ? "f16" : "f32";
   plan.buffers.push_back({"maps and arranged weights", round_up(network.bytes(), 4), BufferKind::Storage, 0});
   plan.buffers.push_back({"constants", round_up(network.constant_bytes(), 4), BufferKind::Storage, 0});
   for (const cpu::StepFacts& step : network.steps()) {
