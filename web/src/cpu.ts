@@ -105,7 +105,8 @@ export class CpuSide {
       const { outputs, wallMs } = await network.run(inputsOf(image), { signal: hooks.signal, onProgress, ...stopped });
       const result = { outputs, kept: {}, uploadedBytes: 0, readBackBytes: 0, gpuMs: null, wallMs, profile: [] } as RunResult;
       const why = `as always on the CPU; ${engine.threads === 1 ? "one thread" : `${engine.threads} threads`}`;
-      return { result, compileMs, facts: { precision: halves ? ("f16" as const) : ("f32" as const), why, peakBytes: bytes, flops, kernels: 0, steps } };
+      const precision: Precision = halves ? "f16" : "f32";
+      return { result, compileMs, facts: { precision, why, peakBytes: bytes, flops, kernels: 0, steps } };
     });
   }
 }
