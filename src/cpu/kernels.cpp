@@ -20,6 +20,7 @@
 #include "ops/slice.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
+#include "ops/update_slice.h"
 
 namespace gyrus::cpu {
 namespace {
@@ -46,6 +47,7 @@ const std::unordered_map<const OpDef*, Prepare>& table() {
       {&kReduceMin, prepare_reduction},
       {&kArgmax, prepare_argmax},
       {&kGather, prepare_gather},
+      {&kUpdateSlice, prepare_update_slice},
       {&kAttention, prepare_attention},
       {&kCumsum, prepare_scan},
       {&kCumprod, prepare_scan},

@@ -155,17 +155,26 @@ Tensor CpuExecutor::result(const PlanPort& port) const {
   return tensor;
 }
 
-// The next contents may lie in other states: all are taken before the first is written.
+// What a state becomes may lie in another one: that is taken before the first is written. The rest, which may be large,
+// is copied once.
 void CpuExecutor::update_states() {
   const Graph& graph = network_->graph();
-  std::vector<std::pair<Resident*, std::vector<std::byte>>> next;
+  std::vector<std::pair<std::byte*, std::vector<std::byte>>> kept;
+  std::vector<std::pair<Resident*, const std::byte*>> made;
   for (const State& state : graph.states()) {
     if (state.next == kNoValue || state.next == state.value) continue;
     Resident& resident = memory_.impl()->find(state.name);
     const std::byte* data = network_->data(state.next);
-    next.emplace_back(&resident, std::vector<std::byte>(data, data + resident.host.size()));
+    const bool in_a_state = std::any_of(graph.states().begin(), graph.states().end(), [&](const State& other) {
+      return memory_.impl()->find(other.name).host.data() == data;
+    });
+    if (in_a_state)
+      kept.emplace_back(resident.host.data(), std::vector<std::byte>(data, data + resident.host.size()));
+    else
+      made.emplace_back(&resident, data);
   }
-  for (auto& [resident, bytes] : next) std::copy(bytes.begin(), bytes.end(), resident->host.begin());
+  for (const auto& [to, bytes] : kept) std::copy(bytes.begin(), bytes.end(), to);
+  for (const auto& [resident, data] : made) std::copy_n(data, resident->host.size(), resident->host.begin());
 }
 
 RunResult CpuExecutor::run(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
