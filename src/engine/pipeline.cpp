@@ -240,7 +240,11 @@ std::optional<Failure> ScanPipeline::failure_of(const Error& error) const {
 }
 
 void ScanPipeline::compute(Segmentation& item, const RunOptions& options) {
-  Attempt attempt{options_.session.precision, {}, options_.check_finite, 0};
+  Attempt attempt{options_.session.precision,
+                  {},
+                  options_.check_finite,
+                  0,
+                  choose_adapter(options_.session.device).type == AdapterType::Cpu};
   for (bool is_first = true;; is_first = false) {
     std::optional<Compiled> compiled;
     if (is_open_for(item))

@@ -66,6 +66,7 @@ struct Attempt {
   PlanChoice plan;
   bool check_finite = false;  // every value is tested, so that the first node that is not finite is named
   int losses = 0;             // of devices, with this plan
+  bool on_cpu = false;        // where buffers have no limits
 };
 
 // What to try after a failure; nothing where only giving up is left. A lost device is opened again once; one that is
