@@ -1,5 +1,5 @@
-// The CPU's kernels alone: convolutions and matrix products on two or more threads, beside a loop of fused
-// multiply-adds that never leaves the registers. bench/cpu.py runs it in turns with PyTorch.
+// The CPU's kernels alone: convolutions and matrix products, and an encoder of them, on two or more threads, beside a
+// loop of fused multiply-adds that never leaves the registers. bench/cpu.py runs it in turns with PyTorch.
 //   cpu [--threads N] [--only TEXT] [--repeats N] [--serve]
 // With --serve it takes names of cases from its input, one a line, and answers each with a line of seconds.
 #undef HWY_TARGET_INCLUDE
@@ -18,6 +18,9 @@
 
 #include "cpu/conv.h"
 #include "cpu/matmul.h"
+#include "cpu/network.h"
+#include "encoder.h"
+#include "passes/passes.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gyrus::bench::HWY_NAMESPACE {
@@ -102,6 +105,21 @@ Case matmul_case(int64_t m, int64_t n, int64_t k, bool constant) {
   return c;
 }
 
+Case encoder_case(int64_t layers, int64_t tokens, int64_t width) {
+  Case c;
+  c.name = cat("encoder ", layers, " layers, ", tokens, "x", width);
+  const double linear = 12.0 * static_cast<double>(width * width),
+               attention = 2.0 * static_cast<double>(tokens * width);
+  c.flops = 2.0 * static_cast<double>(layers * tokens) * (linear + attention);
+  c.prepare = [=] {
+    auto network = std::make_shared<cpu::Network>(optimize_plain(encoder(layers, tokens, width, false)));
+    auto x = std::make_shared<std::vector<float>>(numbers(tokens * width));
+    network->bind(network->graph().inputs()[0].value, reinterpret_cast<const std::byte*>(x->data()));
+    return [network, x](cpu::ThreadPool& pool) { network->run(pool); };
+  };
+  return c;
+}
+
 constexpr int64_t kPeakRounds = 100000, kPeakShares = 8;  // shares of each thread
 
 std::vector<Case> cases(int threads) {
@@ -135,6 +153,7 @@ std::vector<Case> cases(int threads) {
   for (const auto& [n, k] : {std::pair{768, 768}, {2304, 768}, {3072, 768}, {768, 3072}})
     all.push_back(matmul_case(512, n, k, true));
   all.push_back(matmul_case(1, 4096, 4096, true));
+  all.push_back(encoder_case(12, 512, 768));
   return all;
 }
 

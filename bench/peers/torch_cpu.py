@@ -25,9 +25,34 @@ def matmul(name):
     return lambda: a @ b
 
 
+class Block(torch.nn.Module):
+    """As the encoder of bench/encoder.h: normalised first, heads of 64."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.heads = width // 64
+        self.norm1, self.norm2 = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        batch, tokens, width = x.shape
+        parts = self.qkv(self.norm1(x)).chunk(3, -1)
+        q, k, v = (part.view(batch, tokens, self.heads, 64).transpose(1, 2) for part in parts)
+        seen = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        x = x + self.out(seen.transpose(1, 2).reshape(batch, tokens, width))
+        return x + self.down(torch.nn.functional.gelu(self.up(self.norm2(x))))
+
+
+def encoder(name):
+    layers, tokens, width = (int(number) for number in re.findall(r"\d+", name))
+    net, x = torch.nn.Sequential(*(Block(width) for _ in range(layers))).eval(), torch.randn(1, tokens, width)
+    return lambda: net(x)
+
+
 def main():
     torch.set_num_threads(int(sys.argv[1]))
-    kinds = {"conv": conv, "matmul": matmul}
+    kinds = {"conv": conv, "matmul": matmul, "encoder": encoder}
     prepared, run = None, None
     with torch.no_grad():
         for line in sys.stdin:

@@ -58,7 +58,9 @@ void load_as(const Source& source, To* to, int64_t count, Convert convert) {
 // Into a register; words are copied by their bits.
 void load(DType dtype, const Source& source, float* to, int64_t count) {
   switch (dtype) {
-    case DType::F16: return load_as<uint16_t>(source, to, count, [](uint16_t h) { return half_to_float(h); });
+    case DType::F16:
+      if (source.stride == 1) return widen_halves(reinterpret_cast<const uint16_t*>(source.data), to, count);
+      return load_as<uint16_t>(source, to, count, [](uint16_t h) { return half_to_float(h); });
     case DType::U8:
     case DType::Bool:
       return load_as<uint8_t>(source, reinterpret_cast<uint32_t*>(to), count, [](uint8_t b) { return uint32_t{b}; });
@@ -69,8 +71,7 @@ void load(DType dtype, const Source& source, float* to, int64_t count) {
 
 void store(DType dtype, const void* strip, std::byte* to, int64_t count) {
   if (dtype == DType::F16) {
-    const auto* from = static_cast<const float*>(strip);
-    for (int64_t i = 0; i < count; ++i) reinterpret_cast<uint16_t*>(to)[i] = float_to_half(from[i]);
+    narrow_singles(static_cast<const float*>(strip), reinterpret_cast<uint16_t*>(to), count);
   } else if (dtype == DType::U8 || dtype == DType::Bool) {
     const auto* from = static_cast<const uint32_t*>(strip);
     for (int64_t i = 0; i < count; ++i) reinterpret_cast<uint8_t*>(to)[i] = static_cast<uint8_t>(from[i]);
@@ -122,10 +123,11 @@ Body::Body(const std::vector<Node>& steps, const std::vector<ValueId>& results, 
     }
     const DType made = def.infer(node, inputs).front().dtype;
     step.out = lane_of(made);
-    // A cast to halves rounds, which only the row itself does.
-    if (singles && made == DType::F32 && !step.row->indexed)
+    // Halves are computed in singles. A cast to them rounds, which only the row itself does.
+    const bool is_cast = step.row->name == "cast";
+    if (singles && is_float(made) && !step.row->indexed && !(is_cast && made == DType::F16))
       step.fast = find_strip_op(step.row->name, step.numbers.data());
-    else if (step.row->name == "cast")
+    else if (is_cast)
       step.fast = find_conversion(types[node.inputs[0]], made);
     types.push_back(made);
     steps_.push_back(std::move(step));

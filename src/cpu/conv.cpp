@@ -46,7 +46,7 @@ void tile_direct(ConvParts& p) {
   const bool is_pointwise = s.kernel == one && s.stride == one && s.pad_lo == none && s.input == s.output;
   if (is_pointwise) t.input = t.output = {1, 1, product(s.output)};
   // Rows of many channels fall on the same places of the cache where extents are powers of two.
-  t.in_place = is_pointwise && (s.in_channels < 32 * s.groups || s.out_channels < 12 * s.groups);
+  t.in_place = is_pointwise && !s.halves && (s.in_channels < 32 * s.groups || s.out_channels < 12 * s.groups);
   t.row_phases = s.stride[1], t.phases = s.stride[2];
   t.step = s.stride[1] == 1 ? s.dilation[1] : 1;
   const int64_t reach = (s.kernel[2] - 1) * s.dilation[2] / s.stride[2];
@@ -137,7 +137,8 @@ int64_t scratch_of(const ConvParts& p) {
   if (p.is_winograd) {
     const WinogradTiling& t = p.winograd;
     const int64_t points = t.points[0] * t.points[1];
-    return points * (group_in + t.batch * p.target.channels + 1) * t.row + 128 +
+    const int64_t widened = s.halves ? t.points[1] : 0;
+    return (points * (group_in + t.batch * p.target.channels + 1) + widened) * t.row + 128 +
            s.out_channels * t.group * t.outputs[0] * t.outputs[1] * t.columns;
   }
   const DirectTiling& t = p.direct;
@@ -281,7 +282,7 @@ ConvPlan prepare_conv(const ConvShape& shape, const float* weights, const ConvOp
   return plan;
 }
 
-void run_conv(const ConvPlan& plan, const float* input, const float* bias, float* output, ThreadPool& pool,
+void run_conv(const ConvPlan& plan, const void* input, const float* bias, float* output, ThreadPool& pool,
               const ConvEpilogue& epilogue) {
   const ConvParts& p = *plan.parts_;
   const ConvCall call{input, bias, output, &epilogue};

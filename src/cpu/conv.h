@@ -6,8 +6,9 @@
 
 #include "cpu/thread_pool.h"
 
-// Cross-correlation over plain maps: x [N,C,D,H,W], w [O,C/groups,kD,kH,kW], bias [O] or none → [N,O,D,H,W], all f32,
-// the last axis fastest. Fewer spatial axes: the first ones are 1. The same bits for any number of threads.
+// Cross-correlation over plain maps: x [N,C,D,H,W], w [O,C/groups,kD,kH,kW], bias [O] or none → [N,O,D,H,W], all f32, x
+// f32 or halves, the last axis fastest. Fewer spatial axes: the first ones are 1. The same bits for any number of
+// threads.
 
 namespace gyrus::cpu {
 
@@ -18,6 +19,7 @@ struct ConvShape {
   Extents input{1, 1, 1}, output{1, 1, 1};  // zeros behind the last voxel: as many as the output's extents ask for
   Extents kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1};
   Extents pad_lo{0, 0, 0};  // zeros before the first voxel
+  bool halves = false;      // the input is stored so
 };
 
 // A finished part of the result, still in the cache: neighbouring voxels of some channels. May be changed in place.
@@ -57,16 +59,16 @@ class ConvPlan {
 
  private:
   friend ConvPlan prepare_conv(const ConvShape&, const float*, const ConvOptions&);
-  friend void run_conv(const ConvPlan&, const float*, const float*, float*, ThreadPool&, const ConvEpilogue&);
+  friend void run_conv(const ConvPlan&, const void*, const float*, float*, ThreadPool&, const ConvEpilogue&);
   std::unique_ptr<ConvParts> parts_;
 };
 
 // `weights` may be null: set_weights must then be called before a run.
 ConvPlan prepare_conv(const ConvShape& shape, const float* weights, const ConvOptions& options = {});
 
-// `bias` [O] may be null. `output` may be null where the plan has whole strips and there is an epilogue. Input and
-// output do not overlap.
-void run_conv(const ConvPlan& plan, const float* input, const float* bias, float* output, ThreadPool& pool,
+// `input` is as the shape says. `bias` [O] may be null. `output` may be null where the plan has whole strips and there
+// is an epilogue. Input and output do not overlap.
+void run_conv(const ConvPlan& plan, const void* input, const float* bias, float* output, ThreadPool& pool,
               const ConvEpilogue& epilogue = {});
 
 // The gradient of such a convolution in its weights, where g [N,O,D,H,W] is that of its result.

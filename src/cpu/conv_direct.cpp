@@ -10,20 +10,30 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/tensor.h"
 #include "cpu/conv_sums-inl.h"
+#include "cpu/strip_ops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gyrus::cpu::HWY_NAMESPACE {
 
+inline void copy_line(const float* from, float* to, int64_t count) {
+  std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+}
+inline void copy_line(const uint16_t* from, float* to, int64_t count) { widen_halves(from, to, count); }
+inline float single(float value) { return value; }
+inline float single(uint16_t half) { return half_to_float(half); }
+
 // Column x of the copy is column (x · stride + phase − pad) of the row; zeros outside.
-void copy_row(const float* from, int64_t width, int64_t first, int64_t stride, float* to, int64_t count) {
+template <class T>
+void copy_row(const T* from, int64_t width, int64_t first, int64_t stride, float* to, int64_t count) {
   const int64_t begin = std::clamp<int64_t>(first >= 0 ? 0 : (-first + stride - 1) / stride, 0, count);
   const int64_t end = std::clamp<int64_t>(width > first ? (width - first + stride - 1) / stride : 0, begin, count);
   std::fill(to, to + begin, 0.0f);
   if (stride == 1) {
-    std::memcpy(to + begin, from + first + begin, static_cast<size_t>(end - begin) * sizeof(float));
+    copy_line(from + first + begin, to + begin, end - begin);
   } else {
-    for (int64_t x = begin; x < end; ++x) to[x] = from[first + x * stride];
+    for (int64_t x = begin; x < end; ++x) to[x] = single(from[first + x * stride]);
   }
   std::fill(to + end, to + count, 0.0f);
 }
@@ -79,14 +89,16 @@ class DirectItem {
   }
   int64_t target_stride() const { return is_staged_ ? stage_channel_ : output_voxels(); }
 
-  const float* input(int64_t channel) const {
-    return call_.input +
+  template <class T>
+  const T* input(int64_t channel) const {
+    return static_cast<const T*>(call_.input) +
            (at_.batch * s_.in_channels + group_ * group_in_ + channel) * t_.input[0] * t_.input[1] * t_.input[2];
   }
   int64_t plane_of(int64_t i) const { return at_.plane * s_.stride[0] + i * s_.dilation[0] - s_.pad_lo[0]; }
 
   // Rows of one channel and one plane of taps.
-  void copy_plane(const float* plane, float* to) const {
+  template <class T>
+  void copy_plane(const T* plane, float* to) const {
     for (int64_t fh = 0; fh < t_.row_phases; ++fh)
       for (int64_t fw = 0; fw < t_.phases; ++fw)
         for (int64_t slot = 0; slot < used_slots(); ++slot) {
@@ -111,14 +123,17 @@ class DirectItem {
       for (int64_t i = 0; i < s_.kernel[0]; ++i) {
         const int64_t z = plane_of(i);
         if (z < 0 || z >= t_.input[0]) continue;
-        const float* from = input(c) + z * t_.input[1] * t_.input[2];
+        const int64_t plane = z * t_.input[1] * t_.input[2];
         const int64_t tap = (c * s_.kernel[0] + i) * s_.kernel[1] * s_.kernel[2];
         if (!copies) {
-          taps_.push_back({from + at_.column, tap});
+          taps_.push_back({input<float>(c) + plane + at_.column, tap});
           continue;
         }
         float* to = copy_ + (c - begin) * copy_channel_ + i * copy_channel_ / s_.kernel[0];
-        copy_plane(from, to);
+        if (s_.halves)
+          copy_plane(input<uint16_t>(c) + plane, to);
+        else
+          copy_plane(input<float>(c) + plane, to);
         list_plane(to, tap);
       }
   }

@@ -17,7 +17,7 @@ struct ConvTile {
 std::vector<ConvTile> lattice_tiles(int64_t extent, int64_t step, int64_t size);
 
 struct ConvCall {
-  const float* input = nullptr;
+  const void* input = nullptr;  // singles or halves
   const float* bias = nullptr;
   float* output = nullptr;
   const ConvEpilogue* epilogue = nullptr;

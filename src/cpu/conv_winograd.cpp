@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cpu/conv_sums-inl.h"
+#include "cpu/strip_ops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gyrus::cpu::HWY_NAMESPACE {
@@ -82,7 +83,8 @@ class WinogradItem {
     points_ = thread_scratch(p_.scratch);
     products_ = points_ + kPoints * group_in_ * t_.row;
     planes_ = products_ + kPoints * product_point();
-    stage_ = planes_ + kPoints * t_.row;
+    widened_ = planes_ + kPoints * t_.row;
+    stage_ = widened_ + (s_.halves ? kH * t_.row : 0);
   }
 
   void run() {
@@ -126,28 +128,45 @@ class WinogradItem {
     const int64_t begin = std::clamp<int64_t>(-start, 0, span_);
     const int64_t end = std::clamp<int64_t>(s_.input[2] - start, begin, span_);
     const int64_t plane = s_.input[1] * s_.input[2], map = s_.input[0] * plane;
-    const float* rows[kPoints];
+    int64_t rows[kPoints];  // elements from the start of the input's map
     bool inside[kPoints];
-    const float* input = call_.input + (at_.batch * s_.in_channels + group_ * group_in_) * map;
     for (int i = 0; i < kD; ++i)
       for (int j = 0; j < kH; ++j) {
         const int64_t z = depth_.first + i * s_.dilation[0] - s_.pad_lo[0];
         const int64_t y = height(tile).first + j * s_.dilation[1] - s_.pad_lo[1];
         inside[i * kH + j] = z >= 0 && z < s_.input[0] && y >= 0 && y < s_.input[1];
-        rows[i * kH + j] = input + (inside[i * kH + j] ? z * plane + y * s_.input[2] : 0) + start + begin;
+        rows[i * kH + j] = (inside[i * kH + j] ? z * plane + y * s_.input[2] : 0) + start + begin;
       }
+    const int64_t first = (at_.batch * s_.in_channels + group_ * group_in_) * map;
     float* to = points_ + tile * t_.pitch;
     for (int64_t c = 0; c < group_in_; ++c, to += t_.row) {
       fill_margins(to, begin, end);
       for (int i = 0; i < kD; ++i) {
+        float* points = planes_ + i * kH * t_.row;
+        if (s_.halves) {
+          transform_halves(rows + i * kH, inside + i * kH, first + c * map, end - begin, points);
+          continue;
+        }
         // Six rows at a time, and those after next on their way: the processor foresees no 36 streams.
+        const float* input = static_cast<const float*>(call_.input) + first;
         const int64_t ahead = i + 2 < kD ? c * map : (c + 1) * map;
         const int next = (i + 2) % kD * kH;
-        transform_plane(rows + i * kH, inside + i * kH, c * map, rows + next, ahead, end - begin,
-                        planes_ + i * kH * t_.row);
+        transform_plane(input + c * map, rows + i * kH, inside + i * kH, input + ahead, rows + next, end - begin,
+                        points);
       }
       transform_planes(end - begin, to + begin);
     }
+  }
+
+  // Rows of one plane that are stored as halves.
+  void transform_halves(const int64_t* rows, const bool* inside, int64_t map, int64_t count, float* to) const {
+    int64_t widened[kH];
+    for (int j = 0; j < kH; ++j) {
+      widened[j] = j * t_.row;
+      if (inside[j])
+        widen_halves(static_cast<const uint16_t*>(call_.input) + map + rows[j], widened_ + widened[j], count);
+    }
+    transform_plane(widened_, widened, inside, widened_, widened, count, to);
   }
 
   void fill_margins(float* to, int64_t begin, int64_t end) const {
@@ -159,20 +178,32 @@ class WinogradItem {
   }
 
   // Rows of one plane → points along H.
-  void transform_plane(const float* const* rows, const bool* inside, int64_t map, const float* const* next_rows,
-                       int64_t next_map, int64_t count, float* to) const {
+  void transform_plane(const float* map, const int64_t* rows, const bool* inside, const float* next_map,
+                       const int64_t* next_rows, int64_t count, float* to) const {
+    if (std::all_of(inside, inside + kH, [](bool is) { return is; }))
+      transform_rows<true>(map, rows, inside, next_map, next_rows, count, to);
+    else
+      transform_rows<false>(map, rows, inside, next_map, next_rows, count, to);
+  }
+
+  template <bool kInside>
+  void transform_rows(const float* map, const int64_t* rows, const bool* inside, const float* next_map,
+                      const int64_t* next_rows, int64_t count, float* to) const {
     const Floats d;
     Vector x[kH];
-    for (int64_t at = 0; at < count; at += lanes()) {
-      for (int j = 0; j < kH; ++j) hwy::Prefetch(next_rows[j] + next_map + at);
-      if (at + lanes() <= count) {
-        for (int j = 0; j < kH; ++j) x[j] = inside[j] ? hn::LoadU(d, rows[j] + map + at) : hn::Zero(d);
-      } else {
-        for (int j = 0; j < kH; ++j) x[j] = inside[j] ? load_some(rows[j] + map + at, count - at) : hn::Zero(d);
-      }
+    int64_t at = 0;
+    const auto finish = [&] {
       to_points<MH>(x, 1);
       for (int j = 0; j < kH; ++j) hn::Store(x[j], d, to + j * t_.row + at);
+    };
+    for (; at + lanes() <= count; at += lanes()) {
+      for (int j = 0; j < kH; ++j) hwy::Prefetch(next_map + next_rows[j] + at);
+      for (int j = 0; j < kH; ++j) x[j] = kInside || inside[j] ? hn::LoadU(d, map + rows[j] + at) : hn::Zero(d);
+      finish();
     }
+    if (at == count) return;
+    for (int j = 0; j < kH; ++j) x[j] = inside[j] ? load_some(map + rows[j] + at, count - at) : hn::Zero(d);
+    finish();
   }
 
   // These → points along D as well.
@@ -180,18 +211,20 @@ class WinogradItem {
     const Floats d;
     Vector x[kD];
     const int64_t next = group_in_ * t_.row;
-    for (int j = 0; j < kH; ++j)
-      for (int64_t at = 0; at < count; at += lanes()) {
-        for (int i = 0; i < kD; ++i) x[i] = hn::Load(d, planes_ + (i * kH + j) * t_.row + at);
+    for (int j = 0; j < kH; ++j) {
+      const float* from = planes_ + j * t_.row;
+      float* points = to + j * next;
+      int64_t at = 0;
+      for (; at + lanes() <= count; at += lanes()) {
+        for (int i = 0; i < kD; ++i) x[i] = hn::Load(d, from + i * kH * t_.row + at);
         to_points<MD>(x, 1);
-        for (int i = 0; i < kD; ++i) {
-          float* row = to + (i * kH + j) * next + at;
-          if (at + lanes() <= count)
-            hn::StoreU(x[i], d, row);
-          else
-            store_some(x[i], row, count - at);
-        }
+        for (int i = 0; i < kD; ++i) hn::StoreU(x[i], d, points + i * kH * next + at);
       }
+      if (at == count) continue;
+      for (int i = 0; i < kD; ++i) x[i] = hn::Load(d, from + i * kH * t_.row + at);
+      to_points<MD>(x, 1);
+      for (int i = 0; i < kD; ++i) store_some(x[i], points + i * kH * next + at, count - at);
+    }
   }
 
   // A point at a time, so that its rows serve all blocks from the first cache.
@@ -228,34 +261,45 @@ class WinogradItem {
   }
 
   void transform_output(int64_t b, int64_t tile, const float* products) const {
-    const Floats d;
-    Vector x[kPoints];
-    const int64_t valid_rows = height(tile).count;
+    const bool is_whole = depth_.count == MD && height(tile).count == MH;
     for (int64_t o = block(b); o < block(b + 1); ++o) {
       const int64_t channel = group_ * group_out_ + o;
-      const Vector bias = hn::Set(d, call_.bias ? call_.bias[channel] : 0.0f);
       const float* from = products + (o - block(b)) * t_.row + tile * t_.pitch;
-      float* to[MD * MH];
+      const float bias = call_.bias ? call_.bias[channel] : 0.0f;
+      if (is_whole)
+        transform_channel<true>(channel, tile, from, bias);
+      else
+        transform_channel<false>(channel, tile, from, bias);
+    }
+  }
+
+  // `kWhole`: the tile has all its rows.
+  template <bool kWhole>
+  void transform_channel(int64_t channel, int64_t tile, const float* from, float bias) const {
+    const Floats d;
+    const Vector more = hn::Set(d, bias);
+    Vector x[kPoints];
+    float* to[MD * MH];
+    for (int i = 0; i < MD; ++i)
+      for (int j = 0; j < MH; ++j)
+        to[i * MH + j] = kWhole || (i < depth_.count && j < height(tile).count) ? target(channel, tile, i, j) : nullptr;
+    const auto sum = [&](int64_t at) {
+      for (int p = 0; p < kPoints; ++p) x[p] = hn::LoadU(d, from + p * product_point() + at);
+      for (int i = 0; i < kD; ++i) from_points<MH>(x + i * kH, 1);
+      for (int j = 0; j < MH; ++j) from_points<MD>(x + j, kH);
+    };
+    int64_t at = 0;
+    for (; at + lanes() <= at_.columns; at += lanes()) {
+      sum(at);
       for (int i = 0; i < MD; ++i)
         for (int j = 0; j < MH; ++j)
-          to[i * MH + j] = i < depth_.count && j < valid_rows ? target(channel, tile, i, j) : nullptr;
-      for (int64_t at = 0; at < at_.columns; at += lanes()) {
-        for (int p = 0; p < kPoints; ++p) x[p] = hn::LoadU(d, from + p * product_point() + at);
-        for (int i = 0; i < kD; ++i) from_points<MH>(x + i * kH, 1);
-        for (int j = 0; j < MH; ++j) from_points<MD>(x + j, kH);
-        const bool is_whole = at + lanes() <= at_.columns;
-        for (int i = 0; i < MD; ++i)
-          for (int j = 0; j < MH; ++j) {
-            float* row = to[i * MH + j];
-            if (!row) continue;
-            const Vector sum = hn::Add(x[i * kH + j], bias);
-            if (is_whole)
-              hn::StoreU(sum, d, row + at);
-            else
-              store_some(sum, row + at, at_.columns - at);
-          }
-      }
+          if (kWhole || to[i * MH + j]) hn::StoreU(hn::Add(x[i * kH + j], more), d, to[i * MH + j] + at);
     }
+    if (at == at_.columns) return;
+    sum(at);
+    for (int i = 0; i < MD; ++i)
+      for (int j = 0; j < MH; ++j)
+        if (to[i * MH + j]) store_some(hn::Add(x[i * kH + j], more), to[i * MH + j] + at, at_.columns - at);
   }
 
   void finish() const {
@@ -278,8 +322,9 @@ class WinogradItem {
   int64_t group_in_ = 0, group_out_ = 0, group_ = 0;
   int64_t span_ = 0;     // columns of a row of the input
   int64_t vectors_ = 0;  // of all tiles
-  // Transformed rows; sums of products of some blocks of channels; rows of one channel that are transformed along H.
-  float *points_ = nullptr, *products_ = nullptr, *planes_ = nullptr, *stage_ = nullptr;
+  // Transformed rows; sums of products of some blocks of channels; rows of one channel that are transformed along H;
+  // rows of one plane that were halves.
+  float *points_ = nullptr, *products_ = nullptr, *planes_ = nullptr, *widened_ = nullptr, *stage_ = nullptr;
   std::vector<RowTap> taps_;
 };
 

@@ -46,7 +46,8 @@ struct Convolution {
     has_bias = has_input(node, 2, node.inputs.size());
     if (has_bias) b = graph.type(node.inputs[2]);
     constant = graph.is_constant(node.inputs[1]);
-    const ConvShape shape = conv_shape(node, x.shape, w.shape, out);
+    ConvShape shape = conv_shape(node, x.shape, w.shape, out);
+    shape.halves = x.dtype == DType::F16;
     if (constant) {
       const Singles weights(w, graph.constant(node.inputs[1]).data.data());
       plan = prepare_conv(shape, weights.data(), options);
@@ -56,9 +57,9 @@ struct Convolution {
   }
 
   void run(const Places& at, float* out, ThreadPool& pool, const ConvEpilogue& epilogue) const {
-    const Singles input(x, at.inputs[0]), bias(b, has_bias ? at.inputs[2] : nullptr);
+    const Singles bias(b, has_bias ? at.inputs[2] : nullptr);
     if (!constant) plan.set_weights(Singles(w, at.inputs[1]).data());
-    run_conv(plan, input.data(), bias.data(), out, pool, epilogue);
+    run_conv(plan, at.inputs[0], bias.data(), out, pool, epilogue);
   }
 };
 
@@ -69,14 +70,19 @@ int64_t first_of(const ConvShape& s, const ConvStrip& strip, int64_t c) {
   return (strip.batch * s.out_channels + strip.channel + c) * voxels_of(s) + strip.voxel;
 }
 
-void run_with_statistics(const Convolution& conv, const Places& at, ThreadPool& pool) {
+// The statistics are those of the values before they are rounded to halves.
+void run_with_statistics(const Convolution& conv, bool halves, const Places& at, ThreadPool& pool) {
   const ConvShape& s = conv.plan.shape();
   const int64_t items = conv.plan.items(), channels = s.out_channels;
   std::vector<Gathered> parts(static_cast<size_t>(items * s.batch * channels));
-  conv.run(at, floats(at.outputs[0]), pool, [&](const ConvStrip& strip) {
-    for (int64_t c = 0; c < strip.channels; ++c)
-      parts[static_cast<size_t>((strip.item * s.batch + strip.batch) * channels + strip.channel + c)].add(
-          strip.values + c * strip.channel_stride, strip.voxels);
+  conv.run(at, halves ? nullptr : floats(at.outputs[0]), pool, [&](const ConvStrip& strip) {
+    for (int64_t c = 0; c < strip.channels; ++c) {
+      const float* values = strip.values + c * strip.channel_stride;
+      parts[static_cast<size_t>((strip.item * s.batch + strip.batch) * channels + strip.channel + c)].add(values,
+                                                                                                          strip.voxels);
+      if (halves)
+        narrow_singles(values, reinterpret_cast<uint16_t*>(at.outputs[0]) + first_of(s, strip, c), strip.voxels);
+    }
   });
   for (int64_t channel = 0; channel < s.batch * channels; ++channel) {
     Gathered all;
@@ -97,31 +103,32 @@ Prepared prepare_convolution(const Graph& graph, const Node& node, const KernelO
   struct State {
     Convolution conv;
     Epilogue epilogue;
-    bool statistics;
+    bool statistics, halves, staged;
   };
   const Shape& out = graph.type(node.outputs[0]).shape;
+  if (element_count(out) == 0) return prepare_generic(graph, node, {});
   const bool statistics = node.attrs.integer("stats", 0) != 0;
-  const bool halves = graph.type(node.outputs[0]).dtype != DType::F32;
-  if (element_count(out) == 0 || (statistics && halves)) return prepare_generic(graph, node, {});
+  const bool halves = graph.type(node.outputs[0]).dtype == DType::F16;
+  Epilogue behind(graph, node, out);
+  // What is no single f32 is made from strips, so that there is no whole map of singles.
+  const bool staged = statistics ? halves : !behind.in_place();
   const auto state = std::make_shared<const State>(
-      State{Convolution(graph, node, out, {false, options.winograd}), Epilogue(graph, node, out), statistics});
+      State{Convolution(graph, node, out, {staged, options.winograd}), std::move(behind), statistics, halves, staged});
   Prepared made;
   made.kernel = statistics ? "conv with statistics" : "conv";
   made.weights = static_cast<uint64_t>(state->conv.plan.bytes());
-  if (!statistics && !state->epilogue.in_place()) made.scratch = static_cast<uint64_t>(element_count(out)) * 4;
   made.run = [state](const Places& at, ThreadPool& pool) {
-    if (state->statistics) return run_with_statistics(state->conv, at, pool);
+    if (state->statistics) return run_with_statistics(state->conv, state->halves, at, pool);
     const Epilogue& epilogue = state->epilogue;
-    if (!epilogue.in_place()) {
-      state->conv.run(at, floats(at.scratch), pool, {});
-      return epilogue.run_all(at, floats(at.scratch), pool);
-    }
     if (epilogue.empty()) return state->conv.run(at, floats(at.outputs[0]), pool, {});
     const ConvShape& s = state->conv.plan.shape();
-    state->conv.run(at, floats(at.outputs[0]), pool, [&](const ConvStrip& strip) {
+    state->conv.run(at, state->staged ? nullptr : floats(at.outputs[0]), pool, [&](const ConvStrip& strip) {
       for (int64_t c = 0; c < strip.channels; ++c) {
         float* values = strip.values + c * strip.channel_stride;
-        epilogue.change(at, values, first_of(s, strip, c), strip.voxels);
+        if (state->staged)
+          epilogue.run(at, values, first_of(s, strip, c), strip.voxels);
+        else
+          epilogue.change(at, values, first_of(s, strip, c), strip.voxels);
       }
     });
   };

@@ -18,8 +18,11 @@ Epilogue::Epilogue(const Graph& graph, const Node& node, const Shape& raw)
 void Epilogue::run(const Places& at, const float* raw, int64_t first, int64_t count, float* sink) const {
   thread_local Body::Registers registers;
   if (registers.size() < body_.register_count() * Body::kStrip) registers.resize(body_.register_count() * Body::kStrip);
-  std::vector<Source> sources(strides_.size() + 1);
-  std::vector<std::byte*> sinks(outputs_.size());
+  // Kept: strips are so short that taking memory for each shows.
+  thread_local std::vector<Source> sources;
+  thread_local std::vector<std::byte*> sinks;
+  sources.resize(strides_.size() + 1);
+  sinks.resize(outputs_.size());
   // Further operands move with the coordinates of the element: no further than its row at a time.
   while (count > 0) {
     const int64_t row = shape_.empty() ? 1 : shape_.back();

@@ -47,6 +47,7 @@ Prepared prepare_movement(const Graph& graph, const Node& node, const KernelOpti
 Prepared prepare_rows(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_reduction(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_argmax(const Graph& graph, const Node& node, const KernelOptions&);
+Prepared prepare_update_slice(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_gather(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_attention(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_scan(const Graph& graph, const Node& node, const KernelOptions& options);

@@ -21,6 +21,7 @@
 #include "ops/slice.h"
 #include "ops/strided.h"
 #include "ops/transpose.h"
+#include "ops/update_slice.h"
 
 namespace gyrus::cpu {
 namespace {
@@ -54,6 +55,7 @@ const Table& table() {
       {&kReduceMin, prepare_reduction},
       {&kArgmax, prepare_argmax},
       {&kGather, prepare_gather},
+      {&kUpdateSlice, prepare_update_slice},
       {&kAttention, prepare_attention},
       {&kCumsum, prepare_scan},
       {&kCumprod, prepare_scan},

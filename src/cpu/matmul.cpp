@@ -7,7 +7,6 @@
 namespace gyrus::cpu {
 namespace {
 
-constexpr int64_t kFewItems = 16;   // fewer leave threads without work
 constexpr int64_t kMostRows = 384;  // of an item: its part of the result stays in the cache
 constexpr int64_t kFewRows = 12;    // so few do not pay for a copy of b
 
@@ -53,7 +52,7 @@ MatmulPlan prepare_matmul(const MatmulShape& shape, const float* constant_b) {
   p.panels = parts_of(shape.n, p.target.panel);
   p.row_parts = parts_of(shape.m, kMostRows);
   const int64_t items = shape.batch * p.panels, most_parts = parts_of(shape.m, 8 * kMatmulRows);
-  p.row_parts = std::max(p.row_parts, std::min(most_parts, parts_of(kFewItems, items)));
+  p.row_parts = std::max(p.row_parts, std::min(most_parts, parts_of(shape.shares, items)));
   p.rows = parts_of(shape.m, p.row_parts);
   p.row_parts = parts_of(shape.m, p.rows);
   p.in_place = !constant_b && !shape.transpose_b && shape.m <= kFewRows;

@@ -14,6 +14,7 @@ namespace gyrus::cpu {
 struct MatmulShape {
   int64_t m = 1, n = 1, k = 1;
   bool transpose_a = false, transpose_b = false;  // a is [K,M], b is [N,K]
+  int64_t shares = 16;                            // parts that there should be for threads
   int64_t batch = 1;                              // matrices of the result
   // For each matrix of the result the index of the matrix of a and of b that make it; empty: its own index.
   std::vector<int64_t> a_of, b_of;

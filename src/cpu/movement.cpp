@@ -121,6 +121,53 @@ Prepared prepare_movement(const Graph& graph, const Node& node, const KernelOpti
   return made;
 }
 
+Prepared prepare_update_slice(const Graph& graph, const Node& node, const KernelOptions&) {
+  struct State {
+    int64_t outer, extent, count, start;  // along the axis: of the base, of the value, and where that goes
+    size_t row;                           // bytes of one step along the axis
+    bool given;                           // the start is an operand
+    std::string subject;
+  };
+  const TensorType &base = graph.type(node.inputs[0]), &value = graph.type(node.inputs[1]);
+  if (element_count(base.shape) == 0) return prepare_generic(graph, node, {});
+  const size_t axis = checked_axis(node, node.attrs.integer("axis", 0), base.shape.size());
+  const int64_t inner = strides_of(base.shape)[axis], extent = base.shape[axis];
+  const State state{element_count(base.shape) / (extent * inner),
+                    extent,
+                    value.shape[axis],
+                    node.attrs.integer("start", 0),
+                    static_cast<size_t>(inner) * byte_size(base.dtype),
+                    has_input(node, 2, node.inputs.size()),
+                    subject_of(node)};
+  const bool is_signed = state.given && graph.type(node.inputs[2]).dtype == DType::I32;
+  Prepared made;
+  made.kernel = "update_slice";
+  made.in_place = true;
+  made.run = [state, is_signed](const Places& at, ThreadPool& pool) {
+    int64_t start = state.start;
+    if (state.given && is_signed) start = *reinterpret_cast<const int32_t*>(at.inputs[2]);
+    if (state.given && !is_signed) start = *reinterpret_cast<const uint32_t*>(at.inputs[2]);
+    if (start < 0 || start > state.extent - state.count)
+      fail(ErrorCode::InvalidInput, state.subject, "start is ", start, ", expected 0 to ", state.extent - state.count);
+    const auto copy = [&](const std::byte* from, std::byte* to, size_t bytes) {
+      constexpr size_t kPart = size_t{kGrain} * 16;
+      pool.parallel_for(static_cast<int64_t>((bytes + kPart - 1) / kPart), [&](int64_t part) {
+        const size_t begin = static_cast<size_t>(part) * kPart;
+        std::memcpy(to + begin, from + begin, std::min(kPart, bytes - begin));
+      });
+    };
+    const size_t whole = static_cast<size_t>(state.extent) * state.row,
+                 own = static_cast<size_t>(state.count) * state.row;
+    std::byte* out = at.outputs[0];
+    if (out != at.inputs[0]) copy(at.inputs[0], out, static_cast<size_t>(state.outer) * whole);
+    pool.parallel_for(own == 0 ? 0 : state.outer, [&](int64_t o) {
+      const auto outer = static_cast<size_t>(o);
+      std::memcpy(out + outer * whole + static_cast<size_t>(start) * state.row, at.inputs[1] + outer * own, own);
+    });
+  };
+  return made;
+}
+
 Prepared prepare_gather(const Graph& graph, const Node& node, const KernelOptions&) {
   struct State {
     int64_t extent, outer, indices;

@@ -12,6 +12,8 @@
 #include "core/error.h"
 #include "core/lifetimes.h"
 #include "core/tensor.h"
+#include "core/text.h"
+#include "cpu/machine.h"
 
 namespace gyrus::cpu {
 namespace {
@@ -162,6 +164,10 @@ void Network::assign() {
 void Network::allocate() {
   if (slots_->bytes.size() == slots_->sizes.size()) return;
   slots_->bytes.clear();
+  // Pages are given out when they are written, so the system would rather end the process than refuse here.
+  if (const uint64_t left = usable_memory(); arena_bytes_ > left)
+    fail(ErrorCode::OverLimits, {Hint::HalfPrecision, Hint::SmallerVolume, Hint::SmallerModel}, "memory",
+         "the network needs ", bytes_text(arena_bytes_), " on the CPU, but ", bytes_text(left), " are left");
   for (uint64_t size : slots_->sizes) slots_->bytes.push_back(allocate_bytes(size));
 }
 

@@ -51,12 +51,16 @@ Prepared prepare_norm_stats(const Graph& graph, const Node& node, const KernelOp
   Prepared made;
   made.kernel = "norm_stats";
   made.run = [x](const Places& at, ThreadPool& pool) {
-    const Singles input(x, at.inputs[0]);
     const int64_t channels = x.shape[0] * x.shape[1], voxels = voxels_of(x.shape), parts = ceil_div(voxels, kPart);
     std::vector<Gathered> found(static_cast<size_t>(channels * parts));
     pool.parallel_for(channels * parts, [&](int64_t i) {
-      const int64_t begin = i % parts * kPart;
-      found[static_cast<size_t>(i)].add(input.data() + i / parts * voxels + begin, std::min(kPart, voxels - begin));
+      thread_local std::vector<float> room(Gathered::kStrip);
+      const int64_t begin = i % parts * kPart, end = std::min(voxels, begin + kPart);
+      for (int64_t first = begin; first < end; first += Gathered::kStrip) {
+        const int64_t count = std::min(Gathered::kStrip, end - first);
+        found[static_cast<size_t>(i)].add(singles_at(x, at.inputs[0], i / parts * voxels + first, count, room.data()),
+                                          count);
+      }
     });
     for (int64_t c = 0; c < channels; ++c) {
       Gathered all;
@@ -81,22 +85,23 @@ Prepared prepare_norm_apply(const Graph& graph, const Node& node, const KernelOp
             norm_attrs(node, x.shape[1]), Epilogue(graph, node, x.shape), affine});
   Prepared made;
   made.kernel = "norm_apply";
-  made.in_place = state->epilogue.in_place() && x.dtype == DType::F32;
+  made.in_place = node.outputs.size() == 1;
   made.run = [state](const Places& at, ThreadPool& pool) {
     const Shape& shape = state->x.shape;
-    const Singles input(state->x, at.inputs[0]), gamma(state->gamma, state->affine ? at.inputs[2] : nullptr),
+    const Singles gamma(state->gamma, state->affine ? at.inputs[2] : nullptr),
         beta(state->beta, state->affine ? at.inputs[3] : nullptr);
     const std::vector<Line> lines = lines_of(shape, state->attrs, floats(at.inputs[1]), gamma.data(), beta.data());
     const int64_t voxels = voxels_of(shape), parts = ceil_div(voxels, kPart);
     pool.parallel_for(shape[0] * shape[1] * parts, [&](int64_t i) {
-      thread_local std::vector<float> strip(2048);
+      thread_local std::vector<float> strip(2048), room(2048);
       const Line& line = lines[static_cast<size_t>(i / parts)];
       const int64_t begin = i / parts * voxels + i % parts * kPart;
       const int64_t end = begin + std::min(kPart, voxels - i % parts * kPart);
       for (int64_t first = begin; first < end; first += static_cast<int64_t>(strip.size())) {
         const int64_t count = std::min(static_cast<int64_t>(strip.size()), end - first);
         float* raw = state->epilogue.empty() ? floats(at.outputs[0]) + first : strip.data();
-        normalize_strip(input.data() + first, raw, count, line.mean, line.scale, line.shift);
+        const float* given = singles_at(state->x, at.inputs[0], first, count, room.data());
+        normalize_strip(given, raw, count, line.mean, line.scale, line.shift);
         if (!state->epilogue.empty()) state->epilogue.run(at, raw, first, count);
       }
     });

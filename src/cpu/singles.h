@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "cpu/kernel.h"
+#include "cpu/strip_ops.h"
 
 namespace gyrus::cpu {
 
@@ -13,7 +14,7 @@ class Singles {
     if (!bytes || type.dtype != DType::F16) return;
     const auto* halves = reinterpret_cast<const uint16_t*>(bytes);
     own_.resize(static_cast<size_t>(element_count(type.shape)));
-    for (size_t i = 0; i < own_.size(); ++i) own_[i] = half_to_float(halves[i]);
+    widen_halves(halves, own_.data(), element_count(type.shape));
     data_ = own_.data();
   }
   const float* data() const { return data_; }
@@ -22,5 +23,13 @@ class Singles {
   std::vector<float> own_;
   const float* data_;
 };
+
+// Elements of it from `first` on: where they are, or widened into `room`.
+inline const float* singles_at(const TensorType& type, const std::byte* bytes, int64_t first, int64_t count,
+                               float* room) {
+  if (type.dtype != DType::F16) return floats(bytes) + first;
+  widen_halves(reinterpret_cast<const uint16_t*>(bytes) + first, room, count);
+  return room;
+}
 
 }  // namespace gyrus::cpu

@@ -8,11 +8,11 @@ namespace gyrus::cpu {
 
 // Count, mean and squared distances from it, of parts that come one after another (Chan, Golub and LeVeque 1983).
 struct Gathered {
+  static constexpr int64_t kStrip = 4096;
   double count = 0, mean = 0, squares = 0;
 
   void add(const float* x, int64_t elements) {
     // Short strips: sums in f32 lanes keep their digits, taken from a value of the strip itself.
-    constexpr int64_t kStrip = 4096;
     for (int64_t at = 0; at < elements; at += kStrip) {
       const int64_t length = std::min(kStrip, elements - at);
       const double n = static_cast<double>(length), pivot = static_cast<double>(x[at]);

@@ -46,19 +46,25 @@ HWY_INLINE void each(const StripCall& call, F f) {
   }
 }
 
+// NaN stays. (Highway's comparisons by "not equal" do not see it on AVX2 and AVX-512, minimum and maximum lose it.)
+template <class D, class V>
+HWY_INLINE V clamp_of(D, V x, V least, V most) {
+  return hn::IfThenElse(hn::Lt(x, least), least, hn::IfThenElse(hn::Lt(most, x), most, x));
+}
+
 // exp with the ends that Highway's leaves open: 0 below and infinity above, NaN stays.
 template <class D, class V>
 HWY_INLINE V exp_of(D d, V x) {
   const V most = hn::Set(d, 88.7228f);
   V y = hn::Exp(d, hn::Min(hn::Max(x, hn::Set(d, -104.0f)), most));
   y = hn::IfThenElse(hn::Gt(x, most), hn::Set(d, std::numeric_limits<float>::infinity()), y);
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 template <class D, class V>
 HWY_INLINE V expm1_of(D d, V x) {
   const V y = hn::Expm1(d, hn::Min(hn::Max(x, hn::Set(d, -88.0f)), hn::Set(d, 88.0f)));
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 template <class D, class V>
@@ -67,7 +73,7 @@ HWY_INLINE V sigmoid_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   const V e = exp_of(d, hn::Neg(hn::Abs(x)));
   const V y = hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 template <class D, class V>
@@ -76,7 +82,7 @@ HWY_INLINE V tanh_of(D d, V x) {
   const V a = hn::Abs(x);
   const V e = expm1_of(d, hn::Mul(a, hn::Set(d, -2.0f)));
   const V t = hn::Div(hn::Neg(e), hn::Add(e, hn::Set(d, 2.0f)));
-  return hn::IfThenElse(hn::Ne(x, x), x, hn::CopySign(t, x));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(t, x));
 }
 
 // Σ c[i] tⁱ, the highest first.
@@ -116,7 +122,7 @@ HWY_INLINE V erf_of(D d, V x) {
   const V a = hn::Min(hn::Abs(x), hn::Set(d, 10.0f)), one = hn::Set(d, 1.0f);
   const V near = hn::Mul(x, polynomial(d, hn::Mul(a, a), kSmall));
   const V far = hn::CopySign(hn::Sub(one, hn::Mul(scaled_erfc(d, a), exp_minus_square(d, a))), x);
-  return hn::IfThenElse(hn::Ne(x, x), x, hn::IfThenElse(hn::Lt(a, one), near, far));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Lt(a, one), near, far));
 }
 
 // erfc(|x| / √2) / 2 turned to the side of x: both tails keep their digits.
@@ -131,7 +137,7 @@ HWY_INLINE V normal_cdf_of(D d, V x) {
   e = hn::NegMulAdd(e, hn::Mul(rest, half), e);
   const V tail = hn::Mul(half, hn::Mul(scaled_erfc(d, u), e));
   const V y = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1.0f), tail));
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 #define GYRUS_UNARY(name, expression)                                           \
@@ -166,13 +172,12 @@ GYRUS_UNARY(op_square, hn::Mul(x, x))
 GYRUS_UNARY(op_step, hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Set(d, 1.0f), hn::Zero(d)))
 GYRUS_UNARY(op_affine, hn::MulAdd(x, GYRUS_NUMBER(0), GYRUS_NUMBER(1)))
 GYRUS_UNARY(op_affine_clamp,
-            hn::Min(hn::Max(hn::MulAdd(x, GYRUS_NUMBER(0), GYRUS_NUMBER(1)), GYRUS_NUMBER(2)), GYRUS_NUMBER(3)))
+            clamp_of(d, hn::MulAdd(x, GYRUS_NUMBER(0), GYRUS_NUMBER(1)), GYRUS_NUMBER(2), GYRUS_NUMBER(3)))
 GYRUS_UNARY(op_hard_sigmoid,
-            hn::Min(hn::Max(hn::MulAdd(x, GYRUS_NUMBER(0), GYRUS_NUMBER(1)), hn::Zero(d)), hn::Set(d, 1.0f)))
-GYRUS_UNARY(op_hard_swish,
-            hn::Mul(x, hn::Min(hn::Max(hn::MulAdd(x, hn::Set(d, 1.0f / 6), hn::Set(d, 0.5f)), hn::Zero(d)),
-                               hn::Set(d, 1.0f))))
-GYRUS_UNARY(op_relu6, hn::Min(hn::Max(x, hn::Zero(d)), hn::Set(d, 6.0f)))
+            clamp_of(d, hn::MulAdd(x, GYRUS_NUMBER(0), GYRUS_NUMBER(1)), hn::Zero(d), hn::Set(d, 1.0f)))
+GYRUS_UNARY(op_hard_swish, hn::Mul(x, clamp_of(d, hn::MulAdd(x, hn::Set(d, 1.0f / 6), hn::Set(d, 0.5f)), hn::Zero(d),
+                                               hn::Set(d, 1.0f))))
+GYRUS_UNARY(op_relu6, clamp_of(d, x, hn::Zero(d), hn::Set(d, 6.0f)))
 GYRUS_UNARY(op_copy, hn::Or(x, hn::Zero(d)))
 GYRUS_BINARY(op_add, hn::Add(x, y))
 GYRUS_BINARY(op_sub, hn::Sub(x, y))
@@ -336,24 +341,55 @@ void Scale(const float* x, float* y, int64_t count, float scale) {
   each<1>(call, [&](auto d, auto v) { return hn::Mul(v, hn::Set(d, scale)); });
 }
 
-float Dot(const float* a, const float* b, int64_t count) {
-  const Wide d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto sum = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
-  double whole = in_double(d, sum);
-  for (; i < count; ++i) whole += static_cast<double>(a[i]) * static_cast<double>(b[i]);
-  return static_cast<float>(whole);
+// Numbers of bits rather than instructions for halves, which not every set has and which treat NaN alike nowhere.
+template <class D>
+HWY_INLINE hn::Vec<D> singles_of(D d, const uint16_t* x) {
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::PromoteTo(du, hn::LoadU(hn::Rebind<uint16_t, D>(), x));
+  const auto size = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7fff)));
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000)));
+  // Exponents count from 15 there and from 127 here; what then is no half is infinite, or NaN.
+  const auto value = hn::Mul(hn::BitCast(d, size), hn::Set(d, 0x1p112f));
+  const auto most = hn::IfThenElseZero(hn::Ge(value, hn::Set(d, 65536.0f)), hn::BitCast(d, hn::Set(du, 0x7f800000)));
+  return hn::Or(hn::Or(value, most), hn::BitCast(d, sign));
 }
 
-void AddScaled(const float* x, float* y, int64_t count, float a) {
-  StripCall call;
-  call.in[0] = x;
-  call.in[1] = y;
-  call.out = y;
-  call.count = count;
-  each<2>(call, [&](auto d, auto v, auto w) { return hn::MulAdd(v, hn::Set(d, a), w); });
+template <class D>
+HWY_INLINE void store_halves(D d, hn::Vec<D> x, uint16_t* y) {
+  const hn::RebindToUnsigned<D> du;
+  const hn::RebindToSigned<D> di;
+  const auto bits = hn::BitCast(du, x);
+  const auto size = hn::And(bits, hn::Set(du, 0x7fffffff));
+  // Rounded where the last digit of a half stands, with the exponent from 15 on.
+  const auto odd = hn::And(hn::ShiftRight<13>(size), hn::Set(du, 1));
+  const auto rounded = hn::ShiftRight<13>(hn::Add(hn::Add(size, odd), hn::Set(du, 0xc8000fff)));
+  auto half = hn::Min(hn::BitCast(di, rounded), hn::Set(di, 0x7c00));
+  // Below 2^-14 the last digit has the place that it has in a half.
+  const auto shifted = hn::BitCast(di, hn::Add(hn::BitCast(d, size), hn::Set(d, 0.5f)));
+  const auto small = hn::Sub(shifted, hn::BitCast(di, hn::Set(d, 0.5f)));
+  half = hn::IfThenElse(hn::RebindMask(di, hn::Lt(hn::BitCast(d, size), hn::Set(d, 0x1p-14f))), small, half);
+  half = hn::IfThenElse(hn::RebindMask(di, hn::IsNaN(x)), hn::Set(di, 0x7e00), half);
+  half = hn::Or(half, hn::BitCast(di, hn::ShiftLeft<15>(hn::ShiftRight<31>(bits))));
+  const hn::Rebind<uint16_t, D> dh;
+  hn::StoreU(hn::DemoteTo(dh, half), dh, y);
+}
+
+void WidenHalves(const uint16_t* x, float* y, int64_t count) {
+  const Wide d;
+  const One one;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(singles_of(d, x + i), d, y + i);
+  for (; i < count; ++i) hn::StoreU(singles_of(one, x + i), one, y + i);
+}
+
+void NarrowSingles(const float* x, uint16_t* y, int64_t count) {
+  const Wide d;
+  const One one;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) store_halves(d, hn::LoadU(d, x + i), y + i);
+  for (; i < count; ++i) store_halves(one, hn::LoadU(one, x + i), y + i);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -373,8 +409,8 @@ HWY_EXPORT(Largest);
 HWY_EXPORT(Sum);
 HWY_EXPORT(ExpStrip);
 HWY_EXPORT(Scale);
-HWY_EXPORT(Dot);
-HWY_EXPORT(AddScaled);
+HWY_EXPORT(WidenHalves);
+HWY_EXPORT(NarrowSingles);
 
 StripOp find_strip_op(std::string_view row, const double* numbers) { return HWY_DYNAMIC_DISPATCH(Find)(row, numbers); }
 Moments moments(const float* x, int64_t count, float pivot) {
@@ -399,8 +435,8 @@ double exp_strip(const float* x, float* y, int64_t count, float shift) {
 void scale_strip(const float* x, float* y, int64_t count, float scale) {
   HWY_DYNAMIC_DISPATCH(Scale)(x, y, count, scale);
 }
-float dot_strip(const float* a, const float* b, int64_t count) { return HWY_DYNAMIC_DISPATCH(Dot)(a, b, count); }
-void add_scaled(const float* x, float* y, int64_t count, float a) { HWY_DYNAMIC_DISPATCH(AddScaled)(x, y, count, a); }
+void widen_halves(const uint16_t* x, float* y, int64_t count) { HWY_DYNAMIC_DISPATCH(WidenHalves)(x, y, count); }
+void narrow_singles(const float* x, uint16_t* y, int64_t count) { HWY_DYNAMIC_DISPATCH(NarrowSingles)(x, y, count); }
 
 namespace {
 HWY_NOINLINE const char* chosen() {

@@ -38,9 +38,9 @@ void scale_strip(const float* x, float* y, int64_t count, float scale);
 // The same, times gamma and plus beta of each element; both may be null.
 void affine_strip(const float* x, float* y, int64_t count, float mean, float scale, const float* gamma,
                   const float* beta);
-float dot_strip(const float* a, const float* b, int64_t count);
-// y += a * x.
-void add_scaled(const float* x, float* y, int64_t count, float a);
+// Halves to singles, exactly, and singles to the nearest halves, to the even one of two.
+void widen_halves(const uint16_t* x, float* y, int64_t count);
+void narrow_singles(const float* x, uint16_t* y, int64_t count);
 // The instruction set that was chosen, "AVX-512" …
 const char* instruction_set();
 

@@ -160,7 +160,17 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::run(int64_t count, Call call, void* context) {
-  if (threads_ <= 1 || count <= 1 || inside == this) {
+  if (inside == this) {  // the loop around this one is watched
+    for (int64_t i = 0; i < count; ++i) call(context, i, 0);
+    return;
+  }
+  if (count <= 0) return;
+  if (count == 1) {  // loops inside it may be shared out
+    LoopWatcher::look(0, 1);
+    return call(context, 0, 0);
+  }
+  const Inside here(this);
+  if (threads_ <= 1) {
     for (int64_t i = 0; i < count; ++i) {
       LoopWatcher::look(i, count);
       call(context, i, 0);
@@ -168,7 +178,6 @@ void ThreadPool::run(int64_t count, Call call, void* context) {
     return;
   }
   const std::lock_guard turn(workers_->turn);
-  const Inside here(this);
   Loop loop;
   loop.count = count;
   loop.call = call;

@@ -196,10 +196,13 @@ Compiled ScanPipeline::compile_for(const Segmentation& item, Attempt& attempt, b
   input_ = item.network.input;
   CompileTarget target = target_of(options_.session);
   target.tuning.check_finite = attempt.check_finite;
-  if (target.cpu && options_.session.precision == PrecisionChoice::F16) refuse_halves_on_cpu();
-  if (target.cpu) return compile_for_cpu(model_.model, spatial_, item.network, target);
+  if (!is_first && target.cpu)
+    return compile_for_cpu(model_.model, spatial_, item.network, target,
+                           attempt.plan.halves ? PrecisionChoice::F16 : PrecisionChoice::F32);
   if (!is_first) return compile(model_.model, spatial_, item.network, target, attempt.plan);
-  Compiled compiled = compile(model_.model, spatial_, item.network, target, options_.session.precision);
+  const PrecisionChoice wish = options_.session.precision;
+  Compiled compiled = target.cpu ? compile_for_cpu(model_.model, spatial_, item.network, target, wish)
+                                 : compile(model_.model, spatial_, item.network, target, wish);
   attempt.plan = compiled.decision.plan;
   return compiled;
 }
@@ -237,7 +240,11 @@ std::optional<Failure> ScanPipeline::failure_of(const Error& error) const {
 }
 
 void ScanPipeline::compute(Segmentation& item, const RunOptions& options) {
-  Attempt attempt{options_.session.precision, {}, options_.check_finite, 0};
+  Attempt attempt{options_.session.precision,
+                  {},
+                  options_.check_finite,
+                  0,
+                  choose_adapter(options_.session.device).type == AdapterType::Cpu};
   for (bool is_first = true;; is_first = false) {
     std::optional<Compiled> compiled;
     if (is_open_for(item))

@@ -19,9 +19,10 @@ std::string limit_text(const MemoryBudget& budget) {
   return cat("more than ", bytes_text(budget.bytes), " is not to be counted on: ", budget.because);
 }
 
-std::optional<PlanChoice> smaller(const PlanChoice& plan, PrecisionChoice wish) {
-  if (!plan.halves && wish == PrecisionChoice::Auto) return PlanChoice{true, plan.small_buffers};
-  if (!plan.small_buffers) return PlanChoice{plan.halves, true};
+std::optional<PlanChoice> smaller(const Attempt& failed) {
+  const PlanChoice& plan = failed.plan;
+  if (!plan.halves && failed.wish == PrecisionChoice::Auto) return PlanChoice{true, plan.small_buffers};
+  if (!plan.small_buffers && !failed.on_cpu) return PlanChoice{plan.halves, true};
   return std::nullopt;
 }
 
@@ -96,7 +97,7 @@ std::optional<Attempt> next_attempt(const Attempt& failed, Failure failure) {
     next.losses = 1;
     return next;
   }
-  const std::optional<PlanChoice> plan = smaller(failed.plan, failed.wish);
+  const std::optional<PlanChoice> plan = smaller(failed);
   if (!plan) return std::nullopt;
   next.plan = *plan;
   next.losses = 0;
@@ -107,12 +108,10 @@ std::string notice_of(const Attempt& failed, Failure failure, const Attempt& nex
   if (failure == Failure::NonFinite) return {};
   const bool lost = failure == Failure::DeviceLost;
   if (failed.plan == next.plan) return "the device was lost; ran again on a new one";
-  return cat("the GPU ", lost ? "was lost with " : "did not give the memory for ", to_string(failed.plan), "; trying ",
-             to_string(next.plan));
-}
-
-void refuse_halves_on_cpu() {
-  fail(ErrorCode::Unsupported, "f16", "the CPU keeps feature maps in f32; ask for f32 or auto, or for another device");
+  const char* what = lost            ? "the GPU was lost with "
+                     : failed.on_cpu ? "there was not the memory for "
+                                     : "the GPU did not give the memory for ";
+  return cat(what, to_string(failed.plan), "; trying ", to_string(next.plan));
 }
 
 void refuse_nonfinite(const std::string& name, const Tensor& result) {

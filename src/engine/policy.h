@@ -66,6 +66,7 @@ struct Attempt {
   PlanChoice plan;
   bool check_finite = false;  // every value is tested, so that the first node that is not finite is named
   int losses = 0;             // of devices, with this plan
+  bool on_cpu = false;        // where buffers have no limits
 };
 
 // What to try after a failure; nothing where only giving up is left. A lost device is opened again once; one that is
@@ -75,8 +76,6 @@ std::optional<Attempt> next_attempt(const Attempt& failed, Failure failure);
 // What to tell the user about it; empty where the next attempt only finds out more.
 std::string notice_of(const Attempt& failed, Failure failure, const Attempt& next);
 
-// Throws Unsupported: what is asked for is not done otherwise without a word.
-[[noreturn]] void refuse_halves_on_cpu();
 // Throws NonFinite where an element of a result (f32 or f16; others pass) is infinite or not a number.
 void refuse_nonfinite(const std::string& name, const Tensor& result);
 // Throws Device where every label is 0: a device that computes nothing gives zeros without an error.

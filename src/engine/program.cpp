@@ -81,7 +81,6 @@ struct ProgramImpl {
   }
 
   Loaded& load_on_cpu(Planned about) {
-    if (options.precision.storage == DType::F16) refuse_halves_on_cpu();
     const auto start = std::chrono::steady_clock::now();
     Graph whole;
     ProgramPlan ports = split_ports(make(about.shapes), whole);
@@ -90,6 +89,7 @@ struct ProgramImpl {
       return loaded.front();
     }
     Graph plain = optimize_plain(whole);
+    if (options.precision.storage == DType::F16) plain = store_halves(plain);
     about.plan_seconds = seconds_since(start);
     while (!loaded.empty() && loaded.size() >= std::max<size_t>(options.keep_plans, 1)) loaded.pop_back();
     const auto planned = std::chrono::steady_clock::now();

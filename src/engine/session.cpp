@@ -50,6 +50,27 @@ Device device_for(const std::string& selector, const Compiled& compiled, int thr
   return open_device(wanted);
 }
 
+// The network with its kernels and memory.
+Compiled prepare_for_cpu(const Model& model, const Shape& spatial, const NetworkOptions& network,
+                         const CompileTarget& target, bool halves) {
+  Compiled out;
+  std::optional<WindowGraphs> graphs;
+  if (model.onnx) graphs = window_graphs(model, spatial, network.output);
+  out.before = graphs ? std::move(graphs->window) : network_graph(model, spatial, network);
+  out.after = optimize_plain(out.before);
+  if (halves) out.after = store_halves(out.after);
+  cpu::NetworkOptions options;
+  options.check_finite = target.tuning.check_finite;
+  out.network = std::make_shared<cpu::Network>(out.after, options);
+  out.plan = describe(*out.network);
+  if (graphs && graphs->finish) {
+    out.finish_network = std::make_shared<cpu::Network>(optimize_plain(*graphs->finish), options);
+    out.windowed = {describe(*out.finish_network), std::move(graphs->starts)};
+  }
+  out.decision.plan.halves = halves;
+  return out;
+}
+
 }  // namespace
 
 CompileTarget target_of(const AdapterInfo& adapter, const std::optional<Limits>& limits) {
@@ -74,25 +95,22 @@ CompileTarget target_of(const SessionOptions& options) {
 }
 
 Compiled compile_for_cpu(const Model& model, const Shape& spatial, const NetworkOptions& network,
-                         const CompileTarget& target) {
-  Compiled out;
-  std::optional<WindowGraphs> graphs;
-  if (model.onnx) graphs = window_graphs(model, spatial, network.output);
-  out.before = graphs ? std::move(graphs->window) : network_graph(model, spatial, network);
-  out.after = optimize_plain(out.before);
-  cpu::NetworkOptions options;
-  options.check_finite = target.tuning.check_finite;
-  out.network = std::make_shared<cpu::Network>(out.after, options);
-  out.plan = describe(*out.network);
-  if (graphs && graphs->finish) {
-    out.finish_network = std::make_shared<cpu::Network>(optimize_plain(*graphs->finish), options);
-    out.windowed = {describe(*out.finish_network), std::move(graphs->starts)};
+                         const CompileTarget& target, PrecisionChoice precision) {
+  Compiled made = prepare_for_cpu(model, spatial, network, target, precision == PrecisionChoice::F16);
+  const auto fits = [&] { return !target.memory || made.peak_bytes() <= target.memory->bytes; };
+  if (fits()) return made;
+  const auto left = [&] { return cat("on the CPU, but ", bytes_text(target.memory->bytes), " are left"); };
+  if (precision == PrecisionChoice::Auto) {
+    const std::string why = cat(model.name, " needs ", bytes_text(made.peak_bytes()), " in f32 ", left());
+    made = prepare_for_cpu(model, spatial, network, target, true);
+    made.decision.why = why;
+    made.decision.notice = cat("storing feature maps in f16: ", why);
+    if (fits()) return made;
   }
-  if (target.memory && out.peak_bytes() > target.memory->bytes)
-    fail(ErrorCode::OverLimits, {Hint::SmallerVolume, Hint::SmallerModel}, model.name, "needs ",
-         bytes_text(out.peak_bytes()), " of memory for ", extents_text(spatial), " voxels on the CPU, but ",
-         bytes_text(target.memory->bytes), " are left");
-  return out;
+  std::vector<Hint> hints = {Hint::SmallerVolume, Hint::SmallerModel};
+  if (!made.decision.plan.halves) hints.insert(hints.begin(), Hint::HalfPrecision);
+  fail(ErrorCode::OverLimits, hints, model.name, "needs ", bytes_text(made.peak_bytes()), " of memory for ",
+       extents_text(spatial), " voxels in ", made.plan.precision, " ", left());
 }
 
 Session::Session(const std::string& device, Compiled compiled, int threads)

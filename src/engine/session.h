@@ -26,9 +26,10 @@ struct SessionOptions {
 // The device that the options choose, as a target.
 CompileTarget target_of(const SessionOptions& options);
 
-// The same as compile() for the CPU. Throws OverLimits where there is less memory than it needs.
+// The same as compile() for the CPU: f32, and with Auto f16 where there is not enough memory for that. Throws
+// OverLimits where there is less than it needs.
 Compiled compile_for_cpu(const Model& model, const Shape& spatial, const NetworkOptions& network,
-                         const CompileTarget& target);
+                         const CompileTarget& target, PrecisionChoice precision);
 
 // A compiled network on a device, run as often as wanted, by one thread at a time. Where the network sees a part of the
 // volume at a time, a run is all its windows.

@@ -45,6 +45,9 @@ Graph fuse_elementwise(const Graph& graph);
 Graph assign_layout(const Graph& graph);
 // Stores packed feature maps in halves where asked. Throws Unsupported for a precision that no kernel has.
 Graph assign_precision(const Graph& graph, Precision precision);
+// The same for a graph that stays plain, as the CPU runs it: of what convolutions, norms and elementwise ops behind
+// them make, what no other op reads.
+Graph store_halves(const Graph& graph);
 
 // Sees the graph after each pass; may be empty.
 using PassesObserver = std::function<void(const std::string& pass, const Graph&)>;

@@ -25,6 +25,14 @@ std::vector<PlanPort> ports_of(const Graph& graph, const std::vector<Port>& port
   return list;
 }
 
+// Whether nodes make maps of halves.
+bool holds_halves(const Graph& graph) {
+  for (const Node& node : graph.nodes())
+    for (ValueId id : node.outputs)
+      if (graph.type(id).dtype == DType::F16) return true;
+  return false;
+}
+
 // How long a step takes beside others: roughly, for progress.
 double weight_of(const cpu::StepFacts& step) { return step.flops / 10 + step.bytes; }
 
@@ -33,7 +41,7 @@ double weight_of(const cpu::StepFacts& step) { return step.flops / 10 + step.byt
 Plan describe(const cpu::Network& network) {
   const Graph& graph = network.graph();
   Plan plan;
-  plan.precision = "f32";
+  plan.precision = holds_halves(graph) ? "f16" : "f32";
   plan.buffers.push_back({"maps and arranged weights", round_up(network.bytes(), 4), BufferKind::Storage, 0});
   plan.buffers.push_back({"constants", round_up(network.constant_bytes(), 4), BufferKind::Storage, 0});
   for (const cpu::StepFacts& step : network.steps()) {
@@ -147,17 +155,26 @@ Tensor CpuExecutor::result(const PlanPort& port) const {
   return tensor;
 }
 
-// The next contents may lie in other states: all are taken before the first is written.
+// What a state becomes may lie in another one: that is taken before the first is written. The rest, which may be large,
+// is copied once.
 void CpuExecutor::update_states() {
   const Graph& graph = network_->graph();
-  std::vector<std::pair<Resident*, std::vector<std::byte>>> next;
+  std::vector<std::pair<std::byte*, std::vector<std::byte>>> kept;
+  std::vector<std::pair<Resident*, const std::byte*>> made;
   for (const State& state : graph.states()) {
     if (state.next == kNoValue || state.next == state.value) continue;
     Resident& resident = memory_.impl()->find(state.name);
     const std::byte* data = network_->data(state.next);
-    next.emplace_back(&resident, std::vector<std::byte>(data, data + resident.host.size()));
+    const bool in_a_state = std::any_of(graph.states().begin(), graph.states().end(), [&](const State& other) {
+      return memory_.impl()->find(other.name).host.data() == data;
+    });
+    if (in_a_state)
+      kept.emplace_back(resident.host.data(), std::vector<std::byte>(data, data + resident.host.size()));
+    else
+      made.emplace_back(&resident, data);
   }
-  for (auto& [resident, bytes] : next) std::copy(bytes.begin(), bytes.end(), resident->host.begin());
+  for (const auto& [to, bytes] : kept) std::copy(bytes.begin(), bytes.end(), to);
+  for (const auto& [resident, data] : made) std::copy_n(data, resident->host.size(), resident->host.begin());
 }
 
 RunResult CpuExecutor::run(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {

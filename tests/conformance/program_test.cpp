@@ -133,6 +133,24 @@ TEST(Program, SharesStatesWithOthers) {
   EXPECT_EQ(device().buffer_bytes(), before);
 }
 
+// On the CPU, where some become what another one holds and some what was computed: all from what was there before.
+TEST(Program, StatesOnTheCpuChangeTogether) {
+  const Device processor = open_best("cpu");
+  Graph graph;
+  const Tensor one = numbers({5}, 1), two = numbers({5}, 2), three = numbers({5}, 3);
+  const Value a = graph.parameter("a", one), b = graph.parameter("b", two), c = graph.parameter("c", three);
+  graph.update(a, b);
+  graph.update(b, a);
+  graph.update(c, c + a);
+  graph.output("sum", a + b);
+  Memory memory(processor);
+  Program program(processor, graph, memory);
+  program.run({});
+  EXPECT_EQ(memory.read("a").data, two.data);
+  EXPECT_EQ(memory.read("b").data, one.data);
+  for (int64_t i = 0; i < 5; ++i) EXPECT_NEAR(get(memory.read("c"), i), get(three, i) + get(one, i), 1e-6);
+}
+
 TEST(Program, TakesWideIntegers) {
   Graph graph;
   const Value table = graph.constant(Tensor::from_floats({3, 2}, {1, 2, 3, 4, 5, 6}));

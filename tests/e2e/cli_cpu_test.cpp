@@ -35,8 +35,27 @@ TEST_F(OnTheCpu, LabelsAreThoseOfWebGpuWithAnyNumberOfThreads) {
   }
 }
 
-TEST_F(OnTheCpu, HalvesAreRefusedRatherThanIgnored) {
-  expect_refused(segment("h.nii", {"--device", "cpu", "--precision", "f16"}), kUnsupported, "in f32", "h.nii");
+TEST_F(OnTheCpu, MapsAreHalvesWhereMemoryIsShort) {
+  const auto plan_of = [&](const std::string& precision, const std::string& memory) {
+    if (!memory.empty()) write("memory.json", to_bytes("{\"memory\": " + memory + "}"));
+    std::vector<std::string> words = segment("l.nii", {"--device", "cpu", "--precision", precision, "--json"});
+    if (!memory.empty()) words.insert(words.end(), {"--limits", "memory.json"});
+    const Outcome outcome = run_well(words);
+    EXPECT_EQ(outcome.err.find("storing feature maps in f16: ") != std::string::npos, precision == "auto")
+        << outcome.err;
+    return json::parse(outcome.out).at("plan");
+  };
+  const json singles = plan_of("f32", ""), halves = plan_of("f16", "");
+  EXPECT_EQ(singles.at("precision"), "f32");
+  EXPECT_EQ(halves.at("precision"), "f16");
+  const auto most = singles.at("peak_bytes").get<uint64_t>(), least = halves.at("peak_bytes").get<uint64_t>();
+  ASSERT_LT(least, most);
+  EXPECT_EQ(plan_of("auto", std::to_string(most - 1)), halves);
+  expect_refused(segment("no.nii", {"--device", "cpu", "--precision", "f32", "--limits", "memory.json"}), kOverLimits,
+                 "in f32 on the CPU, but", "no.nii");
+  write("memory.json", to_bytes("{\"memory\": " + std::to_string(least - 1) + "}"));
+  expect_refused(segment("no.nii", {"--device", "cpu", "--limits", "memory.json"}), kOverLimits,
+                 "in f16 on the CPU, but", "no.nii");
 }
 
 TEST_F(OnTheCpu, ItIsTakenWhereThereIsNoGpuAndSaysSo) {

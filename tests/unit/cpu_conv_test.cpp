@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "core/tensor.h"
 #include "unit/cpu_kernels_support.h"
 
 namespace gyrus::cpu {
@@ -233,6 +234,25 @@ TEST(CpuConv, StripsCoverTheResultOnce) {
       run_conv(plan, in.x.data(), in.b.data(), nullptr, pool, epilogue);
       EXPECT_EQ(seen, plain) << c << ", no output";
     }
+}
+
+// What is read as halves is computed as their values in singles are.
+TEST(CpuConv, HalvesGiveTheBitsOfTheirValuesOnEveryInstructionSet) {
+  ThreadPool pool(2);
+  for (const ConvCase& c : conv_cases()) {
+    ConvShape s = shape_of(c);
+    ConvInputs in = conv_inputs(s);
+    std::vector<uint16_t> halves;
+    for (float& x : in.x) x = half_to_float(halves.emplace_back(float_to_half(x)));
+    for_every_target([&](const char* target) {
+      s.halves = false;
+      const std::vector<float> want = run(prepare_conv(s, in.w.data()), in, pool);
+      s.halves = true;
+      std::vector<float> got(want.size(), NAN);
+      run_conv(prepare_conv(s, in.w.data()), halves.data(), in.b.data(), got.data(), pool);
+      EXPECT_EQ(got, want) << target << ": " << c;
+    });
+  }
 }
 
 TEST(CpuConv, OtherWeightsWithoutAnotherPlanAndNoBias) {

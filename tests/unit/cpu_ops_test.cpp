@@ -17,11 +17,13 @@ struct Ran {
   std::vector<std::string> kernels;
 };
 
-Ran run(const OpCase& c, const Graph& graph, const std::map<std::string, Tensor>& inputs, int threads) {
+Ran run(const OpCase& c, const Graph& graph, const std::map<std::string, Tensor>& inputs, int threads,
+        bool halves = false) {
   cpu::ThreadPool pool(threads);
   cpu::NetworkOptions options;
   options.kernels.winograd = !c.exact;  // its transforms round
-  cpu::Network network(optimize_plain(graph), options);
+  const Graph plain = optimize_plain(graph);
+  cpu::Network network(halves ? store_halves(plain) : plain, options);
   const Graph& ready = network.graph();
   std::map<std::string, Tensor> narrowed;
   for (const Port& port : ready.inputs()) {
@@ -48,13 +50,8 @@ Ran run(const OpCase& c, const Graph& graph, const std::map<std::string, Tensor>
 
 class CpuOps : public testing::TestWithParam<const OpCase*> {};
 
-TEST_P(CpuOps, MatchTheReferenceWithAnyNumberOfThreads) {
-  const OpCase& c = *GetParam();
-  const Graph graph = case_graph(c);
-  const std::map<std::string, Tensor> inputs = case_inputs(c, 7);
-  const std::map<std::string, RefTensor> want = reference::run(graph, inputs);
-  const OpSetting setting{"cpu", default_limits(), Precision::F32, {}};
-  const Ran ran = run(c, graph, inputs, 1);
+void expect_near(const OpCase& c, const OpSetting& setting, const Ran& ran,
+                 const std::map<std::string, RefTensor>& want) {
   for (const auto& [name, expected] : want) {
     const Tensor& got = ran.outputs.at(name);
     ASSERT_EQ(got.shape, expected.shape);
@@ -68,6 +65,16 @@ TEST_P(CpuOps, MatchTheReferenceWithAnyNumberOfThreads) {
     for (int64_t i = 0; i < got.size(); ++i) different += get(got, i) != expected.data[static_cast<size_t>(i)];
     EXPECT_LE(static_cast<double>(different), most_different(c, setting, got.size())) << c.name << " output " << name;
   }
+}
+
+TEST_P(CpuOps, MatchTheReferenceWithAnyNumberOfThreads) {
+  const OpCase& c = *GetParam();
+  const Graph graph = case_graph(c);
+  const std::map<std::string, Tensor> inputs = case_inputs(c, 7);
+  const std::map<std::string, RefTensor> want = reference::run(graph, inputs);
+  const Ran ran = run(c, graph, inputs, 1);
+  expect_near(c, {"cpu", default_limits(), Precision::F32, {}}, ran, want);
+  expect_near(c, {"cpu-f16", default_limits(), Precision::F16, {}}, run(c, graph, inputs, 2, true), want);
   for (const int threads : {2, 8}) {
     const Ran again = run(c, graph, inputs, threads);
     for (const auto& [name, tensor] : ran.outputs) EXPECT_EQ(again.outputs.at(name).data, tensor.data) << threads;

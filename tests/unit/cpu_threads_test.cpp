@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "cpu/machine.h"
@@ -55,6 +57,22 @@ TEST(ThreadPool, ALoopInsideALoopRuns) {
   std::atomic<int> calls{0};
   pool.parallel_for(6, [&](int64_t) { pool.parallel_for(5, [&](int64_t) { ++calls; }); });
   EXPECT_EQ(calls, 30);
+}
+
+// Only the outer one tells how far a step is.
+TEST(ThreadPool, ALoopInsideALoopIsNotHeard) {
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    double last = 0;
+    const LoopWatcher watcher([&](double fraction) {
+      EXPECT_GE(fraction, last) << threads;
+      last = fraction;
+    });
+    pool.parallel_for(8, [&](int64_t) {
+      pool.parallel_for(4, [&](int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+    });
+    EXPECT_GT(last, 0) << threads;
+  }
 }
 
 // A file under a made-up root, with its folders.

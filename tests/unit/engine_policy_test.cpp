@@ -120,6 +120,16 @@ TEST(Policy, LessMemoryAfterARefusal) {
             (std::vector<std::string>{"the plan in f32", "the plan in f32 with WebGPU's default limits"}));
 }
 
+TEST(Policy, OnTheCpuHalvesAreAllThatNeedsLessMemory) {
+  Attempt first;
+  first.on_cpu = true;
+  const Attempt next = *next_attempt(first, Failure::OutOfMemory);
+  EXPECT_EQ(to_string(next.plan), "the plan in f16");
+  EXPECT_EQ(notice_of(first, Failure::OutOfMemory, next),
+            "there was not the memory for the plan in f32; trying the plan in f16");
+  EXPECT_FALSE(next_attempt(next, Failure::OutOfMemory));
+}
+
 TEST(Policy, LostDevicesAreOpenedAgainOnce) {
   EXPECT_EQ(attempts(PrecisionChoice::F16, Failure::DeviceLost),
             (std::vector<std::string>{"the plan in f16", "the plan in f16, again",

@@ -25,6 +25,10 @@ export interface CpuRunOptions {
   stopped?: () => boolean;
 }
 
+export interface CpuVolumeRequest extends Pick<PlanRequest, "spatial" | "input" | "clamp"> {
+  halves?: boolean;
+}
+
 export interface CpuNetworkFacts {
   flops: number;
   bytes: number;
@@ -125,11 +129,12 @@ export class CpuEngine {
     return this.#wasm.memoryBytes;
   }
 
-  /** A model of layers for volumes of these extents: "image", "scale" and "shift" to "labels". */
-  openVolume(files: NamedBytes[], name: string, main: string, request: Pick<PlanRequest, "spatial" | "input" | "clamp">): CpuNetwork {
+  /** A model of layers for volumes of these extents: "image", "scale" and "shift" to "labels". `halves`: maps are f16. */
+  openVolume(files: NamedBytes[], name: string, main: string, request: CpuVolumeRequest): CpuNetwork {
     const folder = this.#folder(files, name, main);
     try {
-      return new CpuNetwork(this.#wasm, this.#tick, this.#wasm.check("gyrus_cpu_volume", folder, JSON.stringify(request)));
+      const text = JSON.stringify({ halves: false, ...request });
+      return new CpuNetwork(this.#wasm, this.#tick, this.#wasm.check("gyrus_cpu_volume", folder, text));
     } finally {
       this.#wasm.call("gyrus_files_close", folder);
     }

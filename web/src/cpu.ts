@@ -2,11 +2,11 @@
 
 import { browserFacts } from "./browser-facts.js";
 import type { ImageTensor } from "./compiler.js";
-import { CpuEngine, type CpuNetwork } from "./cpu-engine.js";
+import { CpuEngine, type CpuNetwork, type CpuVolumeRequest } from "./cpu-engine.js";
 import type { MakeThread } from "./cpu-threads.js";
 import { GyrusError } from "./errors.js";
 import { stage, type PlanFacts, type Hooks } from "./session.js";
-import type { CpuOffer, HostTensor, NamedBytes, Progress, RunResult } from "./types.js";
+import type { CpuOffer, HostTensor, NamedBytes, Precision, Progress, RunResult } from "./types.js";
 import { compileWasm, type WasmSource } from "./wasm.js";
 
 /** So many seconds are worth a question before they are spent. */
@@ -51,16 +51,26 @@ export class CpuSide {
   }
 
   async #with<T>(
-    { files, name, main }: CpuModel, spatial: Extents, image: Pick<ImageTensor, "dtype" | "clamp">,
-    body: (network: CpuNetwork, engine: CpuEngine) => Promise<T>, threads?: number,
+    { files, name, main }: CpuModel, request: CpuVolumeRequest, body: (network: CpuNetwork, engine: CpuEngine) => Promise<T>,
+    threads?: number,
   ): Promise<T> {
     const engine = await this.#open(threads);
     try {
-      const network = engine.openVolume(files, name, main, { spatial, input: image.dtype, clamp: image.clamp });
-      return await body(network, engine);
+      return await body(engine.openVolume(files, name, main, request), engine);
     } finally {
       engine.close();
     }
+  }
+
+  // How maps are stored, and why the network does not fit all the same; empty where it does.
+  async #storage(model: CpuModel, request: CpuVolumeRequest, wish: "auto" | Precision) {
+    const look = async (halves: boolean) => {
+      const facts = await this.#with(model, { ...request, halves }, async (network) => network.facts, 1);
+      return { halves, flops: facts.flops, why: memoryWhy(model.name, facts.bytes) };
+    };
+    const singles = await look(wish === "f16");
+    return singles.why && wish === "auto" ? { ...(await look(true)), notice: `storing feature maps in f16: ${singles.why}` }
+      : { ...singles, notice: "" };
   }
 
   /** Floating-point operations a second that this machine does on this network, from half a second of it. */
@@ -68,24 +78,26 @@ export class CpuSide {
     const spatial: Extents = [sampleSide, sampleSide, sampleSide];
     const data = new Uint8Array(sampleSide ** 3).map((_, i) => (i * 7) % 251);
     const image: ImageTensor = { dtype: "u8", shape: [1, 1, ...spatial], data, scale: 1 / 251, shift: 0, clamp: true };
-    return this.#with(model, spatial, image, (network) => sample(network, image));
+    return this.#with(model, { spatial, input: "u8", clamp: true }, (network) => sample(network, image));
   }
 
   /** Whether the network may run on the CPU for volumes of these extents. */
   async offer(model: CpuModel, spatial: Extents, rate: () => Promise<number>): Promise<CpuOffer> {
-    const { flops, bytes } = await this.#with(model, spatial, { dtype: "u8", clamp: true }, async ({ facts }) => facts, 1);
-    const why = memoryWhy(model.name, bytes);
+    const { flops, why } = await this.#storage(model, { spatial, input: "u8", clamp: true }, "auto");
     if (why) return { possible: false, flops, mostSeconds: MOST_CPU_SECONDS, seconds: 0, why };
     return { possible: true, flops, mostSeconds: MOST_CPU_SECONDS, seconds: flops / (await rate()), why: "" };
   }
 
   /** The network on an image. */
   async run(
-    model: CpuModel, image: ImageTensor, hooks: Hooks,
+    model: CpuModel, image: ImageTensor, hooks: Hooks, wish: "auto" | Precision = "auto",
   ): Promise<{ result: RunResult; facts: PlanFacts; compileMs: number }> {
     stage(hooks.progress, "Planning");
     const begin = performance.now();
-    return this.#with(model, image.shape.slice(-3) as Extents, image, async (network, engine) => {
+    const wanted = { spatial: image.shape.slice(-3) as Extents, input: image.dtype, clamp: image.clamp };
+    const { halves, notice } = await this.#storage(model, wanted, wish);
+    if (notice) hooks.notice(notice);
+    return this.#with(model, { ...wanted, halves }, async (network, engine) => {
       const { flops, bytes, steps } = network.facts;
       const compileMs = performance.now() - begin;
       const onProgress = (progress: Progress) => hooks.progress("On the CPU", { ...progress, step: 0, steps: 0 });
@@ -93,7 +105,8 @@ export class CpuSide {
       const { outputs, wallMs } = await network.run(inputsOf(image), { signal: hooks.signal, onProgress, ...stopped });
       const result = { outputs, kept: {}, uploadedBytes: 0, readBackBytes: 0, gpuMs: null, wallMs, profile: [] } as RunResult;
       const why = `as always on the CPU; ${engine.threads === 1 ? "one thread" : `${engine.threads} threads`}`;
-      return { result, compileMs, facts: { precision: "f32" as const, why, peakBytes: bytes, flops, kernels: 0, steps } };
+      const precision: Precision = halves ? "f16" : "f32";
+      return { result, compileMs, facts: { precision, why, peakBytes: bytes, flops, kernels: 0, steps } };
     });
   }
 }

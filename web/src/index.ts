@@ -2,7 +2,7 @@
 
 export * from "./executor-entry.js";
 export { Compiler, Model, Network, Volume, type FinishOptions, type ImageTensor } from "./compiler.js";
-export { CpuEngine, CpuFile, CpuNetwork, type CpuEngineOptions, type CpuNetworkFacts, type CpuRunOptions } from "./cpu-engine.js";
+export { CpuEngine, CpuFile, CpuNetwork, type CpuEngineOptions, type CpuNetworkFacts, type CpuRunOptions, type CpuVolumeRequest } from "./cpu-engine.js";
 export { Program, type Planned, type ProgramOptions, type ProgramResult, type ProgramRun } from "./program.js";
 export {
   createSegmenter, type CreateOptions, type Labels, type ScanOptions, type ScanSource, type Segmentation, type SegmentFunction,

@@ -150,7 +150,7 @@ export class Pipeline {
     const normalize = options.normalize ?? info.normalize;
     const image = input.tensor(normalize);
     const hooked = { ...hooks, notice };
-    const { result, facts, compileMs } = cpu ? await this.#cpu.run(this.#files!, image, hooked)
+    const { result, facts, compileMs } = cpu ? await this.#cpu.run(this.#files!, image, hooked, precision)
       : await this.session.run(model, String(this.#modelKey), image, precision, hooked);
     await step("Cleaning and restoring");
     const labels = result.outputs.labels;

@@ -52,14 +52,15 @@ double generic_share(const cpu::Network& network) {
   return sum > 0 ? generic / sum : 0;
 }
 
-CpuRun* opened(const Graph& given, bool check_finite) {
+CpuRun* opened(const Graph& given, bool check_finite, bool halves) {
   if (!given.states().empty() || !given.arguments().empty())
     fail(ErrorCode::Unsupported, "cpu", "networks with states or arguments run on a device alone in pages");
   cpu::NetworkOptions options;
   options.check_finite = check_finite;
   Graph whole;
   ProgramPlan ports = split_ports(given, whole);
-  auto run = std::make_unique<CpuRun>(optimize_plain(whole), options);
+  const Graph plain = optimize_plain(whole);
+  auto run = std::make_unique<CpuRun>(halves ? store_halves(plain) : plain, options);
   run->ports = std::move(ports);
   answer.text = dump({{"flops", run->network.flops()},
                       {"bytes", run->network.bytes() + run->network.constant_bytes()},
@@ -117,14 +118,16 @@ GYRUS_EXPORT void gyrus_thread_main(pthread_t self, int can_block) {
 
 // ---- networks ----
 
-// A model of layers on a volume. `request`: spatial, input, clamp. Text: flops, bytes, steps, ports.
+// A model of layers on a volume. `request`: spatial, input, clamp, halves (how maps are stored). Text: flops, bytes,
+// steps, ports.
 GYRUS_EXPORT CpuRun* gyrus_cpu_volume(const ModelFiles* files, const char* request) {
   return guarded([&] {
     const Json json = Json::parse(request);
     NetworkOptions options;
     options.input = json.at("input") == "u8" ? DType::U8 : DType::F32;
     options.clamp = json.at("clamp");
-    return opened(network_graph(load_model(*files), json.at("spatial").get<Shape>(), options), false);
+    return opened(network_graph(load_model(*files), json.at("spatial").get<Shape>(), options), false,
+                  json.at("halves"));
   });
 }
 
@@ -132,7 +135,7 @@ GYRUS_EXPORT CpuRun* gyrus_cpu_volume(const ModelFiles* files, const char* reque
 GYRUS_EXPORT CpuRun* gyrus_cpu_network(const OpenNetwork* network, const char* request) {
   return guarded([&] {
     const Json json = Json::parse(request);
-    return opened(graph_for(*network, json), json.at("checkFinite"));
+    return opened(graph_for(*network, json), json.at("checkFinite"), false);
   });
 }
 
