@@ -12,8 +12,9 @@
 #include "gyrus/memory.h"
 #include "gyrus/tensor.h"
 
-// Language models: a GGUF file, or a folder with config.json and safetensors, in, text out (docs/text.md). Weights stay in the blocks of the file, on the device; the
-// cache of keys and values has a fixed size, and a token costs one submission.
+// Language models: a GGUF file, or a folder with config.json and safetensors, in, text out (docs/text.md). Weights stay
+// in the blocks of the file, on the device; the cache of keys and values has a fixed size, and a token costs one
+// submission.
 
 namespace gyrus {
 

@@ -8,7 +8,8 @@ namespace gyrus {
 // or none: not 0 where the sequence has the token. Scores of those are divided by the penalty where positive, else
 // multiplied. Temperature 0: the largest score. Else the largest of score / temperature + noise among the top_k best
 // (0: all), of these the best that have the share top_p together, of these those with min_p of the best one's
-// probability; noise is Gumbel's, by Threefry of (token, step) under the key (seed, "toke"). -1 where a score is not finite.
+// probability; noise is Gumbel's, by Threefry of (token, step) under the key (seed, "toke"). -1 where a score is not
+// finite.
 extern const OpDef kChooseToken;
 
 // seen with a 1 at [sequence, token] of every active row (ops/cache.h). In place.
