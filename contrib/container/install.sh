@@ -5,8 +5,8 @@
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 if [ -n "${MESA:-}" ]; then
-  source=$(awk '$1 == "deb" {print $2; exit} $1 == "URIs:" {print $2; exit}' /etc/apt/sources.list.d/debian.sources \
-    /etc/apt/sources.list 2>/dev/null || true)
+  source=$(cat /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null |
+    awk '$1 == "deb" {print $2; exit} $1 == "URIs:" {print $2; exit}')
   echo "deb $source bookworm-backports main" >/etc/apt/sources.list.d/backports.list
 fi
 apt-get update -qq
