@@ -93,8 +93,7 @@ std::pair<std::string, size_t> write_bids_group(const BidsLayout& layout) {
     const bool ours = name.find(seg + "_") != std::string::npos && name.starts_with("sub-");
     if (ours && name.ends_with("_morph.tsv")) files.push_back(entry->path());
   }
-  if (failed && fs::exists(layout.output))
-    fail(ErrorCode::Io, layout.output, "cannot be read: ", failed.message());
+  if (failed && fs::exists(layout.output)) fail(ErrorCode::Io, layout.output, "cannot be read: ", failed.message());
   if (files.empty())
     fail(ErrorCode::InvalidInput, layout.output, "holds no report of ", layout.model,
          "; run the level participant with --outputs report first");
