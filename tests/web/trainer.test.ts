@@ -1,6 +1,9 @@
 // What a Trainer promises besides losses: as tests/conformance/train_trainer_test.cpp has it, and what pages need.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import { Memory } from "../../web/src/memory.js";
 import { GraphBuilder, type NetworkGraph } from "../../web/src/network-graph.js";
@@ -8,7 +11,7 @@ import { readSafetensors, writeSafetensors } from "../../web/src/safetensors.js"
 import { Trainer, type TrainerOptions } from "../../web/src/trainer.js";
 import type { NetworkFiles } from "../../web/src/trainee.js";
 import type { HostTensor, TensorValue } from "../../web/src/types.js";
-import { folderOf, isError, loadTrainingCompiler, tinyModel } from "./support/compiler.js";
+import { folderOf, isError, loadTrainingCompiler, ROOT, temporary, tinyModel } from "./support/compiler.js";
 import { openDevice } from "./support/gpu.js";
 import { node, onnxFile, tensor, value } from "./support/onnx.js";
 import { watchBuffers } from "./support/spy.js";
@@ -224,21 +227,56 @@ test("loss scaling halves where gradients are not finite, and is saved", async (
   for (const each of [trainer, plain, again]) each.destroy();
 });
 
+const onnx = onnxFile({
+  inputs: [value("x", "f32", ["n", 3])], outputs: [value("y", "f32", ["n", 2])],
+  initializers: [tensor("w", "f32", [2, 3], ramp([2, 3]).data), tensor("b", "f32", [2], fromNumbers("f32", [0.1, 0.2]))],
+  nodes: [node("Gemm", ["x", "w", "b"], ["z"], { transB: 1 }), node("Tanh", ["z"], ["y"])],
+});
+const onnxNetwork = { files: [{ name: "model.onnx", bytes: onnx }], shapes: { x: [6, 3] }, loss: { op: "mse" } };
+const onnxBatch = { x: ramp([6, 3]), target: floats([6, 2], Array(12).fill(0.25) as number[]) };
+
 test("an ONNX file's weights are trained", async () => {
-  const onnx = onnxFile({
-    inputs: [value("x", "f32", ["n", 3])], outputs: [value("y", "f32", ["n", 2])],
-    initializers: [tensor("w", "f32", [2, 3], ramp([2, 3]).data), tensor("b", "f32", [2], fromNumbers("f32", [0.1, 0.2]))],
-    nodes: [node("Gemm", ["x", "w", "b"], ["z"], { transB: 1 }), node("Tanh", ["z"], ["y"])],
-  });
-  const network = { files: [{ name: "model.onnx", bytes: onnx }], shapes: { x: [6, 3] }, loss: { op: "mse" } };
-  const trainer = await create(network, { schedule: { rate: 0.05 } });
+  const trainer = await create(onnxNetwork, { schedule: { rate: 0.05 } });
   assert.deepEqual(trainer.names().sort(), ["b", "w"]);
-  const inputs = { x: ramp([6, 3]), target: floats([6, 2], Array(12).fill(0.25) as number[]) };
+  const inputs = onnxBatch;
   const first = (await trainer.step(inputs)).loss;
   for (let i = 0; i < 30; ++i) await trainer.step(inputs);
   assert.ok((await trainer.step(inputs)).loss < 0.2 * first);
   assert.deepEqual((await trainer.run({ x: ramp([2, 3]) })).outputs.y!.shape, [2, 2]);
   trainer.destroy();
+});
+
+// Python's package is the C++ library: one step there, from a checkpoint of here, and on from a checkpoint of there.
+const pythonPackage = join(ROOT, "build/release/python");
+const noPython = existsSync(join(pythonPackage, "gyrus")) ? false : `${pythonPackage} is not built`;
+test("checkpoints go to the C++ library and back", { skip: noPython }, async () => {
+  const folder = temporary();
+  const options: TrainerOptions = { optimizer: { kind: "adamw", weightDecay: 0.1 }, schedule: { kind: "cosine", rate: 0.05, total: 20 } };
+  const trainer = await create(onnxNetwork, options);
+  for (let i = 0; i < 5; ++i) await trainer.step(onnxBatch);
+  folder.write("model.onnx", onnx);
+  folder.write("here.safetensors", await trainer.save());
+  folder.write("batch.json", JSON.stringify({ x: numbers(onnxBatch.x), target: numbers(onnxBatch.target) }));
+  const there = `
+import json, numpy, gyrus
+batch = json.load(open("batch.json"))
+inputs = {"x": numpy.array(batch["x"], "f4").reshape(6, 3), "target": numpy.array(batch["target"], "f4").reshape(6, 2)}
+trainer = gyrus.Trainer("model.onnx", {"x": (6, 3)}, "mse", rate=0.05, optimizer={"kind": "adamw", "weight_decay": 0.1},
+                        schedule={"kind": "cosine", "total": 20})
+trainer.load("here.safetensors")
+print(json.dumps([trainer.step(inputs).loss for _ in range(3)]))
+trainer.save("there.safetensors")
+print(trainer.step(inputs).loss)`;
+  const said = execFileSync("/usr/bin/python3", ["-c", there], {
+    cwd: folder.path, encoding: "utf8", env: { ...process.env, PYTHONPATH: pythonPackage, GYRUS_DEVICE: "webgpu" },
+  }).trim().split("\n");
+  const near = (mine: number, theirs: number) => assert.ok(Math.abs(mine - theirs) <= 1e-6 * mine, `${mine} here, ${theirs} there`);
+  for (const loss of JSON.parse(said[0]!) as number[]) near((await trainer.step(onnxBatch)).loss, loss);
+  const back = await create(onnxNetwork, options);
+  await back.load(readFileSync(join(folder.path, "there.safetensors")));
+  near((await back.step(onnxBatch)).loss, Number(said[1]));
+  trainer.destroy();
+  back.destroy();
 });
 
 test("a model's folder is trained by two losses at once", async () => {
