@@ -17,7 +17,7 @@ FORKY = scripts/forky-root.sh $(FORKY_ROOT) --
 SOURCES = git ls-files '*.h' '*.cpp' | grep -v '^src/runtime/webgpu/'
 
 .PHONY: all setup setup-web setup-tests setup-python build build-install install demo web web-page python wheel test test-all test-format \
-	test-release test-python test-web build-asan test-asan test-fuzz test-tsan test-aarch64 test-forky build-forky bundle bundle-forky release test-release-files bench fuzz format tidy \
+	test-release test-python test-web test-asan test-fuzz test-tsan test-aarch64 test-forky build-forky bundle bundle-forky release test-release-files bench fuzz format tidy \
 	clean
 
 all: build
@@ -75,10 +75,7 @@ wheel: setup-python
 	@rm -rf build/wheel
 	@$(PYTHON) -m pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build/wheel ./python
 
-# Compiling for the sanitizers fills what tests in a browser leave of the cores.
-test: setup-tests test-format test-release test-python
-	@$(MAKE) --no-print-directory -j 2 ASAN_TESTS="$(ASAN_TESTS)" test-web build-asan
-	@$(MAKE) --no-print-directory ASAN_TESTS="$(ASAN_TESTS)" FUZZ_SECONDS=$(FUZZ_SECONDS) test-asan test-fuzz
+test: setup-tests test-format test-release test-python test-web test-asan test-fuzz
 
 # Every setting with every case, every model with every crop, clang-tidy, a minute for each fuzzer, the CPU's kernels under the
 # sanitizer for threads and on another architecture, and Debian testing.
@@ -108,13 +105,11 @@ test-web: web
 	@$(NODE) web/node_modules/typescript/bin/tsc -p web
 	$(NODE) web/test.mjs $(TESTS)
 
-build-asan: setup
-	@cmake --preset asan >/dev/null
-	@nice -n 19 cmake --build --preset asan -j $(JOBS) --target $(ASAN_TESTS) fuzzers -- --quiet
-
 # The sanitizers. (The op table is clean too, but for 48 bytes a pipeline that Mesa's software driver keeps; run it with
 # ASAN_OPTIONS=detect_leaks=0.)
-test-asan: build-asan
+test-asan: setup
+	@cmake --preset asan >/dev/null
+	@cmake --build --preset asan -j $(JOBS) --target $(ASAN_TESTS)
 	ctest --test-dir build/asan --output-on-failure -j $(JOBS) -R '^($(subst $() ,|,$(strip $(ASAN_TESTS))))$$'
 
 # What has threads and no driver, with the sanitizer that sees races.
