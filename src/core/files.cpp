@@ -73,6 +73,12 @@ void write_all(std::FILE* file, std::span<const std::byte> bytes, const std::str
     fail(ErrorCode::Io, name, "cannot be written: ", reason());
 }
 
+void write_and_close(File file, std::span<const std::byte> bytes, const std::string& name, bool durable) {
+  write_all(file.get(), bytes, name);
+  if (durable && ::fsync(::fileno(file.get())) != 0) fail(ErrorCode::Io, name, "cannot be written: ", reason());
+  if (std::fclose(file.release()) != 0) fail(ErrorCode::Io, name, "cannot be written: ", reason());
+}
+
 }  // namespace
 
 std::vector<std::byte> read_file(const std::string& path, const std::atomic<bool>* cancel) {
@@ -103,9 +109,7 @@ TemporaryFile::TemporaryFile(const std::string& path, std::span<const std::byte>
   File file(opened);
   if (!file) fail(ErrorCode::Io, path, "cannot be created: ", reason());
   try {
-    write_all(file.get(), bytes, path);
-    if (durable && ::fsync(::fileno(file.get())) != 0) fail(ErrorCode::Io, path, "cannot be written: ", reason());
-    if (std::fclose(file.release()) != 0) fail(ErrorCode::Io, path, "cannot be written: ", reason());
+    write_and_close(std::move(file), bytes, path, durable);
   } catch (const Error&) {
     std::remove(path_.c_str());
     throw;
@@ -134,9 +138,7 @@ void write_whole(const std::string& path, std::span<const std::byte> bytes, bool
   // A pipe or device is written in place: renaming over it would replace it.
   File file(std::fopen(path.c_str(), "wb"));
   if (!file) fail(ErrorCode::Io, path, "cannot be created: ", reason());
-  write_all(file.get(), bytes, path);
-  if (durable && ::fsync(::fileno(file.get())) != 0) fail(ErrorCode::Io, path, "cannot be written: ", reason());
-  if (std::fclose(file.release()) != 0) fail(ErrorCode::Io, path, "cannot be written: ", reason());
+  write_and_close(std::move(file), bytes, path, durable);
 }
 
 }  // namespace

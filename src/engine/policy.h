@@ -78,7 +78,8 @@ std::string notice_of(const Attempt& failed, Failure failure, const Attempt& nex
 
 // Throws NonFinite where an element of a result (f32 or f16; others pass) is infinite or not a number.
 void refuse_nonfinite(const std::string& name, const Tensor& result);
-// Throws Device where every label is 0: a device that computes nothing gives zeros without an error.
+// Throws Device (InvalidInput on the CPU) where every label is 0: a device that computes nothing gives zeros without an
+// error.
 void refuse_empty(const std::string& model, std::span<const std::byte> labels, bool on_cpu);
 
 }  // namespace gyrus

@@ -165,7 +165,7 @@ class Training {
     validator_.reset();
     trainer_.reset();
     device_.emplace(open_best(run_.device, run_.threads));
-    // Gradients of maps in halves were never tried there.
+    // No test holds gradients of maps in halves there.
     if (device_->is_cpu() && config_.halves)
       fail(ErrorCode::Unsupported, "precision", "the CPU trains in f32; write \"f32\", or train on a GPU");
     trainer_.emplace(*device_, prepared_.graph, trainer_options(config_, run_));

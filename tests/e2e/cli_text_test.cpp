@@ -22,6 +22,15 @@ class TextProgram : public Program {
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return "m.gguf";
   }
+
+  // One line on standard error with this in it, and nothing on standard output.
+  void refused(int status, const std::string& part, const std::vector<std::string>& arguments) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
 };
 
 TEST_F(TextProgram, TokenizesThereAndBack) {
@@ -36,13 +45,6 @@ TEST_F(TextProgram, TokenizesThereAndBack) {
 
 TEST_F(TextProgram, SaysWhatIsWrongInOneLine) {
   const std::string model = small_model();
-  const auto refused = [&](int status, const std::string& part, const std::vector<std::string>& arguments) {
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.status, status) << outcome.err;
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_EQ(outcome.out, "");
-  };
   refused(2, "there is no token 99", {"tokenize", model, "--decode", "99"});
   refused(2, "no number of a token: 'x'", {"tokenize", model, "--decode", "1 x"});
   refused(3, "cannot be opened", {"tokenize", "absent.gguf", "a"});
@@ -64,13 +66,6 @@ TEST_F(TextProgram, GoesOnWithATextAndSaysWhatItTakes) {
   const std::string plan = run_well({"plan", model, "--context", "64"}).out;
   for (const char* const part : {"llama, 260032 parameters", "1040128 bytes", "83968 bytes", "in all", "what to try"})
     EXPECT_NE(plan.find(part), std::string::npos) << plan;
-  const auto refused = [&](int status, const std::string& part, const std::vector<std::string>& arguments) {
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.status, status) << outcome.err;
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_EQ(outcome.out, "");
-  };
   refused(2, "[top_p] is 0", {"generate", model, "Once", "--top-p", "0"});
   refused(2, "has 62 tokens, the context 32", {"generate", model, std::string(60, 'x'), "--context", "32"});
   refused(2, "a context of 1 tokens", {"generate", model, "Once", "--context", "1"});
