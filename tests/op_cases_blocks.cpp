@@ -334,6 +334,19 @@ void add_choices(std::vector<OpCase>& cases) {
       b.output(b.add("choose_token", inputs));
     }));
   }
+  OpCase chosen;
+  chosen.name = "chosen_rows_some";
+  chosen.op = "chosen_rows";
+  chosen.fill = Fill::Whole;
+  chosen.lo = -2;
+  chosen.hi = 9;
+  chosen.exact = true;
+  cases.push_back(make_case(chosen, [](CaseBuilder& b) {
+    Tensor rows = step_rows(5, 32);
+    for (int32_t r = 0; r < 5; r += 2) rows.as<int32_t>()[r * 4] = -1 - r;
+    const ValueId given = b.graph.add_constant("rows", std::move(rows));
+    b.output(b.add("chosen_rows", {given, b.input({4}, DType::I32)}));
+  }));
   OpCase mark;
   mark.name = "mark_tokens_rows";
   mark.op = "mark_tokens";

@@ -37,8 +37,9 @@ struct WeightState {
   std::vector<WeightPart> parts;
 };
 
-// Inputs of a step: "rows" and "params", the tables of step_kind.h. Results: "tokens" i32,
-// capture "logits"; or "logits" f32 [rows, vocabulary]; or "normed" f32 [rows, width].
+// Inputs of a step: "rows" and "params", the tables of step_kind.h; state "chosen": the tokens of the last step, for
+// rows whose token is not known yet (kChosenRows). Results: "tokens" i32, capture "logits"; or "logits" f32 [rows,
+// vocabulary]; or "normed" f32 [rows, width].
 class Model {
  public:
   // Reads the tensors' shapes; throws InvalidModel, naming one that is absent or has another shape.

@@ -58,30 +58,35 @@ Executor& Runner::executor(int64_t rows, StepKind kind) {
   return found->second;
 }
 
-StepResult Runner::chosen(Executor& executor, std::map<std::string, Tensor> inputs, RunOptions options, bool logits) {
-  if (logits) options.captures = {"logits"};
-  RunResult run = executor.run(inputs, options);
+StepResult PendingStep::finish() {
+  RunResult run = run_.finish();
   StepResult result;
   const Tensor& tokens = run.outputs.at("tokens");
   result.tokens.assign(tokens.as<int32_t>(), tokens.as<int32_t>() + tokens.size());
-  if (logits) result.logits = std::move(run.outputs.at("logits"));
+  if (logits_) result.logits = std::move(run.outputs.at("logits"));
   result.profile = std::move(run.profile);
   return result;
 }
 
-StepResult Runner::prefill(const std::vector<StepRow>& rows, const Choice& choice, bool logits) {
+PendingStep Runner::started(Executor& executor, const std::map<std::string, Tensor>& inputs, RunOptions options,
+                            bool logits) {
+  if (logits) options.captures = {"logits"};
+  return {executor.start(inputs, options), logits};
+}
+
+PendingStep Runner::start_prefill(const std::vector<StepRow>& rows, const Choice& choice, bool logits) {
   const int64_t size = step_size(model_->options(), rows.size());
   RunOptions options;
   if (size > 1) options.arguments["last"] = static_cast<double>(rows.size()) - 1;
-  return chosen(executor(size, StepKind::Last),
-                {{"rows", row_table(rows, size, model_->options())}, {"params", choice_table({choice})}}, options,
-                logits);
+  return started(executor(size, StepKind::Last),
+                 {{"rows", row_table(rows, size, model_->options())}, {"params", choice_table({choice})}}, options,
+                 logits);
 }
 
-StepResult Runner::decode(const std::vector<StepRow>& rows, const std::vector<Choice>& choices, bool logits) {
+PendingStep Runner::start_decode(const std::vector<StepRow>& rows, const std::vector<Choice>& choices, bool logits) {
   const auto count = static_cast<int64_t>(rows.size());
-  return chosen(executor(count, StepKind::Each),
-                {{"rows", row_table(rows, count, model_->options())}, {"params", choice_table(choices)}}, {}, logits);
+  return started(executor(count, StepKind::Each),
+                 {{"rows", row_table(rows, count, model_->options())}, {"params", choice_table(choices)}}, {}, logits);
 }
 
 int64_t Runner::rows_of_values() const { return llm::rows_of_values(model_->options(), model_->config().vocabulary); }

@@ -18,6 +18,17 @@ struct StepResult {
   Profile profile;
 };
 
+// A step that was started.
+class PendingStep {
+ public:
+  PendingStep(PendingRun run, bool logits) : run_(std::move(run)), logits_(logits) {}
+  StepResult finish();  // waits; once
+
+ private:
+  PendingRun run_;
+  bool logits_;
+};
+
 // A model on a device. One thread at a time may use it.
 class Runner {
  public:
@@ -29,9 +40,16 @@ class Runner {
   TextMemory allocated() const;
 
   // Rows of one sequence, at most a chunk: a token behind the last of them.
-  StepResult prefill(const std::vector<StepRow>& rows, const Choice& choice, bool logits = false);
+  StepResult prefill(const std::vector<StepRow>& rows, const Choice& choice, bool logits = false) {
+    return start_prefill(rows, choice, logits).finish();
+  }
   // A row and a token for each sequence.
-  StepResult decode(const std::vector<StepRow>& rows, const std::vector<Choice>& choices, bool logits = false);
+  StepResult decode(const std::vector<StepRow>& rows, const std::vector<Choice>& choices, bool logits = false) {
+    return start_decode(rows, choices, logits).finish();
+  }
+  // The same, given to the device: another step may be started before this one is finished.
+  PendingStep start_prefill(const std::vector<StepRow>& rows, const Choice& choice, bool logits = false);
+  PendingStep start_decode(const std::vector<StepRow>& rows, const std::vector<Choice>& choices, bool logits = false);
   // f32 [rows, vocabulary], or [rows, width] of the last layer's normed values.
   Tensor logits(const std::vector<StepRow>& rows) { return values(rows, StepKind::Logits, "logits"); }
   Tensor normed(const std::vector<StepRow>& rows) { return values(rows, StepKind::Normed, "normed"); }
@@ -42,7 +60,8 @@ class Runner {
 
  private:
   Executor& executor(int64_t rows, StepKind kind);
-  StepResult chosen(Executor& executor, std::map<std::string, Tensor> inputs, RunOptions options, bool logits);
+  static PendingStep started(Executor& executor, const std::map<std::string, Tensor>& inputs, RunOptions options,
+                             bool logits);
   Tensor values(const std::vector<StepRow>& rows, StepKind kind, const char* name);
   void upload();
 

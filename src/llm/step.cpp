@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "gyrus/nn.h"
+#include "gyrus/ops.h"
 #include "llm/model.h"
 #include "ops/cache.h"
 
@@ -22,7 +23,10 @@ class Model::Builder {
   }
 
   void build() {
+    graph_.set_label("rows");
     rows_ = graph_.input("rows", DType::I32, {count_, kStepColumns});
+    chosen_ = graph_.state("chosen", DType::I32, {model_.options_.sequences});
+    rows_ = apply("chosen_rows", {rows_, chosen_});
     graph_.set_label("embedding");
     Value x = rows_of(model_.embedding_, 0, c_.embedding_scale);
     if (c_.positions) x = x + rows_of(model_.positions_, 2, 1);
@@ -168,7 +172,9 @@ class Model::Builder {
     const Value seen = graph_.state("seen", DType::U32, {model_.options_.sequences, c_.vocabulary});
     const Value marked = apply("mark_tokens", {seen, rows_});
     graph_.update(seen, marked);
-    graph_.output("tokens", apply("choose_token", {logits, params, marked}));
+    const Value made = apply("choose_token", {logits, params, marked});
+    graph_.output("tokens", made);
+    graph_.update(chosen_, tokens == model_.options_.sequences ? made : update_slice(chosen_, made, 0, 0));
     graph_.capture("logits", logits);
   }
 
@@ -179,7 +185,7 @@ class Model::Builder {
   StepKind kind_;
   std::map<std::string, TensorType> types_;
   std::map<std::string, Value> states_;
-  Value rows_, turns_, local_turns_;
+  Value rows_, chosen_, turns_, local_turns_;
 };
 
 Graph Model::step(int64_t rows, StepKind kind) const {

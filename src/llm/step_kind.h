@@ -15,7 +15,8 @@ enum class StepKind : uint8_t {
   Normed,  // the normed values of the last layer
 };
 
-// A token on its way through the model. A negative position: a row that is not used.
+// A token on its way through the model. A negative position: a row that is not used. A negative token: -1 - i is the
+// token that the step before chose as its i-th.
 struct StepRow {
   int32_t token = 0;
   int64_t sequence = 0;

@@ -7,6 +7,7 @@
 #include "gyrus/text.h"
 #include "import/text_model_file.h"
 #include "llm/runner.h"
+#include "llm/write_ahead.h"
 #include "llm/writing.h"
 #include "text/tokenizer.h"
 
@@ -56,21 +57,21 @@ struct TextGeneratorImpl {
         chat_template(file->head().text("tokenizer.chat_template", "")),
         writing(tokenizer, info.vocabulary, model->options()) {}
 
-  llm::StepResult run(const llm::WantedStep& step) {
+  llm::PendingStep start(const llm::WantedStep& step) {
     if (step.seen) runner.set_seen(step.seen->first, step.seen->second);
-    if (step.kind == llm::StepKind::Last) return runner.prefill(step.rows, step.choices.at(0), step.logits);
-    return runner.decode(step.rows, step.choices, step.logits);
+    if (step.kind == llm::StepKind::Last) return runner.start_prefill(step.rows, step.choices.at(0), step.logits);
+    return runner.start_decode(step.rows, step.choices, step.logits);
   }
 
   std::vector<Generated> write(std::vector<std::vector<int32_t>> prompts, std::vector<GenerateOptions> options) {
     writing.begin(std::move(prompts), std::move(options));
     const auto begun = Clock::now();
     double prompt_seconds = -1;
-    while (const std::optional<llm::WantedStep> step = writing.next()) {
-      const llm::StepResult made = run(*step);
-      writing.take(made.tokens, step->logits ? made.logits.as<float>() : nullptr);
+    const auto made_one = [&](const llm::WantedStep&, bool) {
       if (prompt_seconds < 0 && writing.started()) prompt_seconds = seconds_since(begun);
-    }
+    };
+    write_ahead(
+        writing, [&](const llm::WantedStep& step) { return start(step); }, made_one);
     const double seconds = seconds_since(begun);
     std::vector<Generated> results;
     for (size_t i = 0; i < writing.texts(); ++i) {

@@ -94,8 +94,8 @@ bool Writing::started() const {
   return std::all_of(texts_.begin(), texts_.end(), [](const Text& text) { return text.started || text.done; });
 }
 
-bool Writing::has_all_but_one(const Text& text) {
-  const std::vector<int32_t>& have = held(text.sequence);
+bool Writing::has_all_but_one(const Text& text) const {
+  const std::vector<int32_t>& have = cached_[static_cast<size_t>(text.sequence)];
   return have.size() + 1 == text.tokens.size() && std::equal(have.begin(), have.end(), text.tokens.begin());
 }
 
@@ -140,27 +140,68 @@ void Writing::read(size_t index) {
   reading_ = index;
 }
 
+WantedStep Writing::chunk_from(size_t begin) const {
+  const Text& text = texts_[*reading_];
+  const size_t end = std::min(text.tokens.size(), begin + static_cast<size_t>(chunk_));
+  WantedStep step;
+  for (size_t i = begin; i < end; ++i) step.rows.push_back({text.tokens[i], text.sequence, static_cast<int64_t>(i)});
+  step.choices = {choice(text)};
+  step.logits = end == text.tokens.size() && text.options.candidates >= 0;
+  return step;
+}
+
 WantedStep Writing::chunk() {
   const Text& text = texts_[*reading_];
   if (text.options.cancel && text.options.cancel->load())
     fail(ErrorCode::Cancelled, "generate", "cancelled in the prompt");
-  const size_t begin = held(text.sequence).size(),
-               end = std::min(text.tokens.size(), begin + static_cast<size_t>(chunk_));
-  WantedStep step;
+  WantedStep step = chunk_from(held(text.sequence).size());
   step.seen = std::exchange(seen_, std::nullopt);
-  for (size_t i = begin; i < end; ++i) step.rows.push_back({text.tokens[i], text.sequence, static_cast<int64_t>(i)});
-  step.choices = {choice(text)};
-  const bool last = end == text.tokens.size();
-  step.logits = last && text.options.candidates >= 0;
   asked_.clear();
-  if (last) asked_ = {*reading_};
+  if (held(text.sequence).size() + step.rows.size() == text.tokens.size()) asked_ = {*reading_};
   rows_ = step.rows;
   return step;
 }
 
-Choice Writing::choice(const Text& text) {
+std::optional<WantedStep> Writing::ahead() const {
+  if (rows_.empty()) return std::nullopt;
+  if (reading_ && asked_.empty())
+    return chunk_from(cached_[static_cast<size_t>(texts_[*reading_].sequence)].size() + rows_.size());
+  WantedStep step;
+  step.kind = StepKind::Each;
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    const Text& text = texts_[i];
+    if (text.done) continue;
+    const auto asked = std::find(asked_.begin(), asked_.end(), i);
+    const bool gets = asked != asked_.end();
+    const auto size = static_cast<int64_t>(text.tokens.size()) + (gets ? 1 : 0);
+    if (gets && static_cast<int64_t>(text.result.tokens.size()) + 1 >= text.options.tokens) continue;  // its last one
+    // What is read anew, or for the first time, comes in chunks.
+    if (size >= context_ || (!gets && (!text.started || !has_all_but_one(text)))) return std::nullopt;
+    const int32_t token = gets ? -1 - static_cast<int32_t>(asked - asked_.begin()) : text.tokens.back();
+    step.rows.push_back({token, text.sequence, size - 1});
+    step.choices.push_back(choice(text, gets ? 1 : 0));
+    step.logits = step.logits || text.options.candidates >= 0;
+  }
+  if (step.rows.empty()) return std::nullopt;
+  return step;
+}
+
+bool foretold(const WantedStep& ahead, const WantedStep& wanted) {
+  const auto same_row = [](const StepRow& a, const StepRow& b) {
+    return (a.token < 0 || a.token == b.token) && a.sequence == b.sequence && a.position == b.position;
+  };
+  const auto same_choice = [](const Choice& a, const Choice& b) {
+    return a.step == b.step && a.sequence == b.sequence;
+  };
+  return !wanted.seen && ahead.kind == wanted.kind && ahead.logits == wanted.logits &&
+         std::equal(ahead.rows.begin(), ahead.rows.end(), wanted.rows.begin(), wanted.rows.end(), same_row) &&
+         std::equal(ahead.choices.begin(), ahead.choices.end(), wanted.choices.begin(), wanted.choices.end(),
+                    same_choice);
+}
+
+Choice Writing::choice(const Text& text, int64_t ahead) {
   // Counted from the start of the text, also where its older half was dropped: no draw comes twice.
-  const int64_t place = text.result.prompt_tokens + static_cast<int64_t>(text.result.tokens.size());
+  const int64_t place = text.result.prompt_tokens + static_cast<int64_t>(text.result.tokens.size()) + ahead;
   return {text.options.sampling, static_cast<uint32_t>(place), text.sequence};
 }
 

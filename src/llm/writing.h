@@ -25,6 +25,9 @@ struct WantedStep {
   std::optional<std::pair<int64_t, std::vector<int32_t>>> seen;
 };
 
+// Whether a step that was foretold is the one that is wanted.
+bool foretold(const WantedStep& ahead, const WantedStep& wanted);
+
 // The texts of one call, and what the sequences of the cache hold from call to call.
 class Writing {
  public:
@@ -35,6 +38,9 @@ class Writing {
   void begin(std::vector<std::vector<int32_t>> prompts, std::vector<GenerateOptions> options);
   // Nothing once all texts are done. Throws Cancelled where that is asked for within a prompt.
   std::optional<WantedStep> next();
+  // The step behind the one that next() gave, as far as it can be known before that one's tokens are: rows stand for
+  // them (StepRow). Where a text ends before it is due, what next() gives then is another step.
+  std::optional<WantedStep> ahead() const;
   // What the step gave: a token for each choice, and [tokens, vocabulary] where logits were asked for. Calls on_token.
   void take(const std::vector<int32_t>& tokens, const float* logits);
   // Whether every text has its first token.
@@ -62,13 +68,14 @@ class Writing {
   };
 
   void add(std::vector<int32_t> prompt, const GenerateOptions& options);
-  bool has_all_but_one(const Text& text);
+  bool has_all_but_one(const Text& text) const;
   void read(size_t text);
   WantedStep chunk();
+  WantedStep chunk_from(size_t begin) const;
   void make_room(Text& text);
   void take(Text& text, int32_t token, const float* logits);
   void end(Text& text, Finish finish);
-  static Choice choice(const Text& text);
+  static Choice choice(const Text& text, int64_t ahead = 0);
 
   Tokenizer tokenizer_;
   int64_t vocabulary_, context_, chunk_;

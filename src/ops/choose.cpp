@@ -87,6 +87,25 @@ void reference(const Node&, const std::vector<const RefTensor*>& inputs, std::ve
   }
 }
 
+std::vector<TensorType> infer_rows(const Node& node, const std::vector<TensorType>& inputs) {
+  check_node(node, inputs, 2, 2, {});
+  const Shape &rows = inputs[0].shape, &chosen = inputs[1].shape;
+  if (inputs[0].dtype != DType::I32 || rows.size() != 2 || rows[1] != kStepColumns || inputs[1].dtype != DType::I32 ||
+      chosen.size() != 1 || chosen[0] < 1)
+    fail(ErrorCode::InvalidGraph, node.op, "operands are ", to_string(inputs[0].dtype), to_string(rows), " and ",
+         to_string(inputs[1].dtype), to_string(chosen), ", expected i32 [rows, 4] and i32 [slots]");
+  return {inputs[0]};
+}
+
+void reference_rows(const Node&, const std::vector<const RefTensor*>& inputs, std::vector<RefTensor>& outputs) {
+  outputs[0].data = inputs[0]->data;
+  const std::vector<double>& chosen = inputs[1]->data;
+  for (size_t at = 0; at < outputs[0].data.size(); at += kStepColumns) {
+    double& token = outputs[0].data[at];
+    if (token < 0) token = std::max(0.0, chosen[std::min(static_cast<size_t>(-1 - token), chosen.size() - 1)]);
+  }
+}
+
 std::vector<TensorType> infer_mark(const Node& node, const std::vector<TensorType>& inputs) {
   check_node(node, inputs, 2, 2, {});
   const Shape &seen = inputs[0].shape, &rows = inputs[1].shape;
@@ -114,6 +133,13 @@ const OpDef kChooseToken = {
     .name = "choose_token",
     .infer = infer,
     .reference = reference,
+    .flops = no_flops,
+};
+
+const OpDef kChosenRows = {
+    .name = "chosen_rows",
+    .infer = infer_rows,
+    .reference = reference_rows,
     .flops = no_flops,
 };
 

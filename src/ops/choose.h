@@ -12,6 +12,10 @@ namespace gyrus {
 // finite.
 extern const OpDef kChooseToken;
 
+// rows i32 [count, 4] (ops/cache.h) with the tokens of those that have none yet: -1 - i stands for chosen[i], of
+// i32 [slots]. So a step can be given to the device before the token of the one before it is known.
+extern const OpDef kChosenRows;
+
 // seen with a 1 at [sequence, token] of every active row (ops/cache.h). In place.
 extern const OpDef kMarkTokens;
 

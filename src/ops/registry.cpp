@@ -57,7 +57,7 @@ const std::vector<const OpDef*>& all_ops() {
     };
     if constexpr (kLanguage)
       all.insert(all.end(), {&kBlockMatmul, &kBlockNormed, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows,
-                             &kCachedAttention, &kChooseToken, &kMarkTokens, &kSelectiveScan, &kDeltaRule,
+                             &kCachedAttention, &kChooseToken, &kChosenRows, &kMarkTokens, &kSelectiveScan, &kDeltaRule,
                              &kDeltaStates, &kGroupRows, &kGroupedMatmul, &kGroupedWeights});
     if constexpr (kTraining)
       all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample, &kLstmBack, &kGruBack, &kSplatBlendBack});

@@ -229,6 +229,28 @@ void lower_choose_token(Lowering& lowering, const Node& node) {
   }
 }
 
+void lower_chosen_rows(Lowering& lowering, const Node& node) {
+  const Graph& graph = lowering.graph();
+  MapSpec spec;
+  spec.label = label_of(node);
+  spec.name = "chosen_rows";
+  spec.dims = graph.type(node.outputs[0]).shape;
+  spec.params = {{"slots", graph.type(node.inputs[1]).shape[0]}};
+  MapOperand chosen, row;
+  chosen.storage = lowering.storage(node.inputs[1]);
+  chosen.name = "first";
+  chosen.index = "0u";
+  row.storage = lowering.storage(node.inputs[0]);
+  row.name = "row";
+  spec.operands = {chosen, row};
+  spec.statements =
+      "  var y = row;\n  if (c1 == 0u && row < 0) {\n"
+      "    y = max(read0(min(u32(-1 - row), P.slots - 1u)), 0);\n  }\n";
+  spec.result = "y";
+  spec.out = lowering.make_storage(node.outputs[0], node);
+  emit_map(lowering, spec);
+}
+
 void lower_mark_tokens(Lowering& lowering, const Node& node) {
   const Shape& shape = lowering.graph().type(node.inputs[0]).shape;
   const StoragePtr seen = taken_over(lowering, node, 0);

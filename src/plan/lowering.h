@@ -171,6 +171,7 @@ void lower_rope_turns(Lowering& lowering, const Node& node);
 void lower_cache_rows(Lowering& lowering, const Node& node);
 void lower_cached_attention(Lowering& lowering, const Node& node);
 void lower_choose_token(Lowering& lowering, const Node& node);
+void lower_chosen_rows(Lowering& lowering, const Node& node);
 void lower_mark_tokens(Lowering& lowering, const Node& node);
 void lower_gather(Lowering& lowering, const Node& node);
 void lower_update_slice(Lowering& lowering, const Node& node);

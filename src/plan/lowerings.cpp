@@ -99,6 +99,7 @@ const LoweringEntry kLowerings[] = {
     {&kCacheRows, lower_cache_rows},
     {&kCachedAttention, lower_cached_attention},
     {&kChooseToken, lower_choose_token},
+    {&kChosenRows, lower_chosen_rows},
     {&kMarkTokens, lower_mark_tokens},
     {&kSelectiveScan, lower_selective_scan, nullptr, suits_selective_scan},
     {&kDeltaRule, lower_delta_rule, nullptr, suits_delta},

@@ -144,6 +144,10 @@ RunResult Executor::run(const std::map<std::string, Tensor>& inputs, const RunOp
   return cpu_ ? cpu_->run(inputs, options) : impl_->run(inputs, options);
 }
 
+PendingRun Executor::start(const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
+  return cpu_ ? PendingRun(cpu_->run(inputs, options)) : impl_->start(inputs, options);
+}
+
 const Plan& Executor::plan() const { return cpu_ ? cpu_->plan() : *impl_->plan; }
 Memory& Executor::memory() { return cpu_ ? cpu_->memory() : impl_->memory; }
 

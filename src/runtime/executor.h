@@ -16,14 +16,31 @@ struct ExecutorOptions {
 };
 
 struct ExecutorImpl;
+struct RunImpl;
 class CpuExecutor;
 namespace cpu {
 class Network;
 }
 
+// A run that was started and goes on by itself. Dropping it drops its results.
+class PendingRun {
+ public:
+  explicit PendingRun(std::unique_ptr<RunImpl> run);
+  explicit PendingRun(RunResult result);
+  PendingRun(PendingRun&&) noexcept;
+  PendingRun& operator=(PendingRun&&) noexcept;
+  ~PendingRun();
+
+  // Waits for it; once. Throws what Executor::run throws.
+  RunResult finish();
+
+ private:
+  std::unique_ptr<RunImpl> run_;
+  RunResult result_;  // instead, where it has ended already
+};
+
 // A plan loaded onto a device, ready to run any number of times. One thread at a time may use an executor. Several
-// executors may run on one device at once, from several threads; those that share a Memory take turns. A run returns
-// when it has ended: to go on meanwhile, give it a thread.
+// executors may run on one device at once, from several threads; those that share a Memory take turns.
 class Executor {
  public:
   // Throws OverLimits when the plan does not fit the device, Device when a kernel does not compile, InvalidInput when a
@@ -44,6 +61,11 @@ class Executor {
   // Device naming the step that was running. The executor stays usable unless the device is lost; what happens to
   // states is said at Memory.
   RunResult run(const std::map<std::string, Tensor>& inputs, const RunOptions& options = {});
+
+  // The same, but returns when all is submitted; finish() waits and gives the results. What is started meanwhile, of
+  // this executor or another one, comes behind it on the device and sees the states that it leaves. Where a run fails,
+  // those started behind it worked with what it left.
+  PendingRun start(const std::map<std::string, Tensor>& inputs, const RunOptions& options = {});
 
   const Plan& plan() const;  // on the CPU: ports, and steps without texts
   Memory& memory();

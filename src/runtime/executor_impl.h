@@ -29,6 +29,10 @@ struct ExecutorImpl {
   void fill();
   void bind();
   RunResult run(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options);
+  PendingRun start(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options);
+  // A run in two halves: until all is submitted, and to the results.
+  std::unique_ptr<RunImpl> begin(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options);
+  RunResult end(RunImpl& run);
 
  private:
   void upload_inputs(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options, Profile& profile);

@@ -189,6 +189,7 @@ void MemoryImpl::check_defined(const std::vector<std::string>& names) {
 }
 
 void MemoryImpl::set_defined(const std::vector<std::string>& names, bool defined) {
+  const std::lock_guard lock(mutex_);
   for (const std::string& name : names) find(name).defined = defined;
 }
 

@@ -44,6 +44,13 @@ double Pace::seconds(const Step& step) const {
   return kStepOverhead + scale_ * std::max(cost.flops / flops_per_second_, cost.bytes / bytes_per_second_);
 }
 
+double Pace::taken(std::chrono::steady_clock::time_point submitted, std::chrono::steady_clock::time_point done) {
+  const std::lock_guard lock(mutex_);
+  const auto begun = std::max(submitted, last_done_);
+  last_done_ = std::max(last_done_, done);
+  return std::max(0.0, std::chrono::duration<double>(done - begun).count());
+}
+
 void Pace::observe(double predicted, double measured) {
   // Of a short submission one measures the way to the device and back, and how busy the host is.
   if (predicted < kShortest && measured < 10 * kShortest) return;

@@ -38,7 +38,8 @@ struct Submission {
 class Runner {
  public:
   Runner(ExecutorImpl& executor, const RunOptions& options, const ChosenPorts& ports, RunResult& result);
-  void run_steps();
+  void submit_steps();
+  void await_steps();
   void read_results();
   void finish_profile();
   bool state_changed() const { return submitted_ > executor_.writes.first; }
@@ -77,7 +78,6 @@ class Runner {
   size_t done_ = 0;       // steps
   size_t submitted_ = 0;  // steps
   std::deque<Submission> flying_;
-  Clock::time_point last_done_ = Clock::now();
 };
 
 Runner::Runner(ExecutorImpl& executor, const RunOptions& options, const ChosenPorts& ports, RunResult& result)
@@ -229,9 +229,7 @@ void Runner::await_first() {
   static const std::string none = "nothing";
   const std::string& label = submission.end > 0 ? label_of(plan_.steps[submission.end - 1]) : none;
   device_.wait_for(submission.done);
-  const auto now = Clock::now();
-  device_.pace.observe(submission.predicted, seconds_between(std::max(last_done_, submission.submitted), now));
-  last_done_ = now;
+  device_.pace.observe(submission.predicted, device_.pace.taken(submission.submitted, Clock::now()));
   device_.check(cat("running '", label, "'"));
   for (; done_ < submission.end; ++done_) done_weight_ += weights_[done_];
   const double fraction = done_ == plan_.steps.size() ? 1.0 : std::min(1.0, done_weight_ / total_weight_);
@@ -244,8 +242,8 @@ void Runner::stop_if_cancelled(bool wanted) {
   fail(ErrorCode::Cancelled, "run", "cancelled after ", done_, " of ", plan_.steps.size(), " steps");
 }
 
-void Runner::run_steps() {
-  last_done_ = Clock::now();
+// The last of them are still on their way then.
+void Runner::submit_steps() {
   stop_if_cancelled(false);
   do {
     if (flying_.size() == kInFlight) await_first();
@@ -254,6 +252,9 @@ void Runner::run_steps() {
     const size_t end = next_end(submitted_, predicted);
     submit(submitted_, end, predicted);
   } while (submitted_ < plan_.steps.size());
+}
+
+void Runner::await_steps() {
   while (!flying_.empty()) await_first();
 }
 
@@ -316,38 +317,85 @@ void ExecutorImpl::upload_inputs(const std::map<std::string, Tensor>& inputs, co
   }
 }
 
-RunResult ExecutorImpl::run(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options) {
+// From the first upload to the results.
+struct RunImpl {
+  ExecutorImpl& executor;
+  const RunOptions options;
+  const ChosenPorts ports;
+  RunResult result{};
+  const Clock::time_point start = Clock::now();
+  uint64_t uploaded = 0;  // ns since the start
+  std::optional<Runner> runner{};
+
+  uint64_t now_ns() const { return static_cast<uint64_t>(seconds_between(start, Clock::now()) * 1e9); }
+  // What goes wrong in a run: the error says so where states have changed.
+  template <class Body>
+  void guarded(const Body& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      const bool changed = runner && runner->state_changed();
+      if (changed) executor.memory.impl()->set_defined(executor.writes.names, false);
+      throw with_states(error, changed);
+    }
+  }
+};
+
+std::unique_ptr<RunImpl> ExecutorImpl::begin(const std::map<std::string, Tensor>& inputs,
+                                             const RunOptions& run_options) {
   const ChosenPorts ports = check_run(*plan, inputs, run_options);
   for (const auto& [name, tensor] : run_options.device_inputs)
     if (tensor.impl().device != device) fail(ErrorCode::InvalidInput, name, "lies on another device");
-  std::optional<MemoryImpl::Turn> turn;
-  if (!plan->states.empty()) turn.emplace(*memory.impl(), /*run=*/true);
   for (const PlanState& state : plan->states) memory.impl()->check_defined({state.name});
   device->check("starting a run");
-  RunResult result;
-  Profile& profile = result.profile;
-  const auto start = Clock::now();
-  const auto now_ns = [&] { return static_cast<uint64_t>(seconds_between(start, Clock::now()) * 1e9); };
-  const auto stage = [&](const char* name, auto&& body) {
-    const uint64_t begin = now_ns();
-    body();
-    profile.stages.push_back({name, begin, now_ns()});
-  };
+  std::unique_ptr<RunImpl> run(new RunImpl{*this, run_options, ports});
+  run->guarded([&] {
+    run->runner.emplace(*this, run->options, run->ports, run->result);
+    upload_inputs(inputs, run->options, run->result.profile);
+    run->uploaded = run->now_ns();
+    run->runner->submit_steps();
+  });
+  return run;
+}
 
-  Runner runner(*this, run_options, ports, result);
-  try {
-    stage("upload", [&] { upload_inputs(inputs, run_options, profile); });
-    stage("run", [&] { runner.run_steps(); });
-    profile.gpu_begin_ns = profile.stages.back().begin_ns;
-    profile.gpu_seconds = static_cast<double>(profile.stages.back().end_ns - profile.stages.back().begin_ns) * 1e-9;
-    stage("readback", [&] { runner.read_results(); });
-  } catch (const Error& error) {
-    if (runner.state_changed()) memory.impl()->set_defined(writes.names, false);
-    throw with_states(error, runner.state_changed());
-  }
-  runner.finish_profile();
-  profile.wall_seconds = seconds_between(start, Clock::now());
-  return result;
+RunResult ExecutorImpl::end(RunImpl& run) {
+  Profile& profile = run.result.profile;
+  run.guarded([&] {
+    run.runner->await_steps();
+    const uint64_t done = run.now_ns();
+    profile.stages = {{"upload", 0, run.uploaded}, {"run", run.uploaded, done}};
+    profile.gpu_begin_ns = run.uploaded;
+    profile.gpu_seconds = static_cast<double>(done - run.uploaded) * 1e-9;
+    run.runner->read_results();
+    profile.stages.push_back({"readback", done, run.now_ns()});
+  });
+  run.runner->finish_profile();
+  profile.wall_seconds = seconds_between(run.start, Clock::now());
+  return std::move(run.result);
+}
+
+RunResult ExecutorImpl::run(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options) {
+  std::optional<MemoryImpl::Turn> turn;
+  if (!plan->states.empty()) turn.emplace(*memory.impl(), /*run=*/true);
+  return end(*begin(inputs, run_options));
+}
+
+PendingRun::PendingRun(std::unique_ptr<RunImpl> run) : run_(std::move(run)) {}
+PendingRun::PendingRun(RunResult result) : result_(std::move(result)) {}
+PendingRun::PendingRun(PendingRun&&) noexcept = default;
+PendingRun& PendingRun::operator=(PendingRun&&) noexcept = default;
+PendingRun::~PendingRun() = default;
+
+RunResult PendingRun::finish() {
+  if (!run_) return std::move(result_);
+  const std::unique_ptr<RunImpl> run = std::move(run_);
+  return run->executor.end(*run);
+}
+
+PendingRun ExecutorImpl::start(const std::map<std::string, Tensor>& inputs, const RunOptions& run_options) {
+  std::optional<MemoryImpl::Turn> turn;
+  if (!plan->states.empty()) turn.emplace(*memory.impl(), /*run=*/true);
+  return PendingRun(begin(inputs, run_options));
 }
 
 }  // namespace gyrus

@@ -366,6 +366,28 @@ TEST(Counted, ATokenCostsOneSubmissionAndNoObject) {
               static_cast<unsigned long long>(step.profile.read_back_bytes));
 }
 
+// The token of a step is the next one's on the device: the host need not have seen it.
+TEST(Counted, AStepMayBeStartedBeforeTheTokenOfTheLastIsKnown) {
+  if (test_data().empty()) GTEST_SKIP() << "no test data";
+  TextOptions options = under({});
+  options.sequences = 2;
+  llm::Runner runner = runner_of(stories("q4_0"), options);
+  std::vector<int32_t> tokens = {1};
+  llm::StepResult step = runner.prefill(rows_from(tokens, 0, 1), {});
+  std::vector<int32_t> want;
+  for (int i = 0; i < 6; ++i) {
+    want.push_back(step.tokens.at(0));
+    tokens.push_back(want.back());
+    step = runner.decode(rows_from(tokens, tokens.size() - 1, tokens.size()), {{}});
+  }
+  std::vector<llm::PendingStep> flying;
+  flying.push_back(runner.start_prefill({{1, 1, 0}}, {}));
+  for (int64_t i = 1; i < 6; ++i) flying.push_back(runner.start_decode({{-1, 1, i}}, {{}}));
+  std::vector<int32_t> made;
+  for (llm::PendingStep& pending : flying) made.push_back(pending.finish().tokens.at(0));
+  EXPECT_EQ(made, want);
+}
+
 TEST(Generator, BatchesStopsShiftsAndScores) {
   if (test_data().empty()) GTEST_SKIP() << "no test data";
   TextOptions text;

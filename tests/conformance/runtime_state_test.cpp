@@ -211,6 +211,51 @@ TEST(RuntimeState, RunsThatFailSayWhatBecameOfStates) {
   EXPECT_EQ(get(executor.memory().read("s"), 0), 1);
 }
 
+// What is started behind a run that is under way sees the states that it leaves; results may be dropped.
+TEST(RuntimeState, RunsMayBeStartedBeforeOthersHaveEnded) {
+  const Graph learner = program(3, true), four = program(4, false);
+  const Device& device = test_device();
+  Memory memory(device);
+  Executor learns(device, planned(learner), memory), reads(device, planned(four), memory);
+  const Tensor x = waves({3, 5}, 0.3), other = waves({3, 5}, 1.1), probe = waves({4, 5}, 0.9);
+  RunOptions options;
+  options.arguments = {{"rate", 0.25}};
+  PendingRun first = learns.start({{"x", x}}, options);
+  PendingRun second = learns.start({{"x", other}}, options);
+  { const PendingRun dropped = learns.start({{"x", x}}, options); }
+  PendingRun last = reads.start({{"x", probe}});
+  const Tensor seen = last.finish().outputs.at("y"), one = first.finish().outputs.at("y");
+  const Tensor two = second.finish().outputs.at("y");
+  EXPECT_EQ(get(memory.read("count"), 0), 3);
+
+  Memory again(device);
+  Executor learns_again(device, planned(learner), again), reads_again(device, planned(four), again);
+  EXPECT_EQ(learns_again.run({{"x", x}}, options).outputs.at("y").data, one.data);
+  EXPECT_EQ(learns_again.run({{"x", other}}, options).outputs.at("y").data, two.data);
+  learns_again.run({{"x", x}}, options);
+  EXPECT_EQ(reads_again.run({{"x", probe}}).outputs.at("y").data, seen.data);
+  EXPECT_EQ(again.read("w").data, memory.read("w").data);
+}
+
+// An index that is out of range is heard of by the run that had it.
+TEST(RuntimeState, AStartedRunThatFailsSaysSoAtItsEnd) {
+  Graph graph = counter({4});
+  const ValueId table = graph.add_constant("table", std::make_shared<Tensor>(waves({3, 2}, 1)));
+  graph.add_output("found", graph.add("gather", {table, graph.add_input("at", {DType::I32, {1}})}));
+  Executor executor(test_device(), planned(graph));
+  const auto at = [](int32_t place) {
+    Tensor tensor(DType::I32, {1});
+    tensor.as<int32_t>()[0] = place;
+    return tensor;
+  };
+  PendingRun good = executor.start({{"at", at(2)}}), bad = executor.start({{"at", at(7)}});
+  EXPECT_NO_THROW(good.finish());
+  const Error error = error_of([&] { bad.finish(); });
+  EXPECT_EQ(error.code(), ErrorCode::InvalidInput);
+  EXPECT_TRUE(error.state_changed());
+  EXPECT_EQ(executor.memory().undefined(), std::vector<std::string>{"s"});
+}
+
 TEST(RuntimeState, CallsFromInsideARunAreRefused) {
   Executor executor(test_device(), planned(counter({4})));
   RunOptions options;

@@ -176,7 +176,7 @@ TEST(TypedOps, AreAllThere) {
                                      "norm_sums", "segment_sum", "splat_blend_back"};  // passes' and gradients'
   // Of decoders, which src/llm makes.
   made.insert({"block_matmul", "block_normed", "block_rows", "gated", "rope_turns", "cache_rows", "cached_attention",
-               "choose_token", "mark_tokens"});
+               "choose_token", "chosen_rows", "mark_tokens"});
   // What gyrus/scans.h and gyrus/routing.h are made of; tests of their own try those functions.
   made.insert({"cummax", "linear_scan", "selective_scan", "delta_rule", "delta_states", "lstm_steps", "lstm_back",
                "gru_steps", "gru_back", "group_rows", "grouped_matmul", "grouped_weights"});
