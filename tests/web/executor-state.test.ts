@@ -206,6 +206,33 @@ test("what a kernel reports is an error that names the node, and does not stay",
   executor.destroy();
 });
 
+test("what is started behind a run sees the states that it leaves, and is heard of apart", async () => {
+  const spy = watchBuffers(device);
+  const memory = new Memory(device);
+  const learner = await PlanExecutor.create(device, statePlan({ learns: true }), { memory });
+  const reader = await PlanExecutor.create(device, statePlan({ count: 4 }), { memory });
+  const started = [
+    learner.start(ones(8), rates(10)), learner.start(ones(8), { ...rates(100), outputs: [] }), reader.start(ones(4), rates()),
+  ];
+  const [first, , last] = await Promise.all(started);
+  assert.deepEqual(toFloats(first!.outputs.y).slice(0, 4), [1, 2, 3, 4]);
+  assert.deepEqual(toFloats(last!.outputs.y), [111, 112, 113, 114]);
+  const bad = learner.start({ x: floats([1, 1, 1, NaN, 1, 1, 1, 1]) }, { ...rates(), outputs: [] });
+  const good = reader.start(ones(4), { ...rates(), outputs: [] });
+  assert.equal((await rejected(bad, "non-finite", /\[layer 1\]/)).stateChanged, true);
+  await good;
+  assert.deepEqual(memory.undefined, ["weight"]);
+  await rejected(learner.start({}, rates()), "invalid-input", /missing/);
+  await memory.reset();
+  const dropped = learner.start(ones(8), rates(0, 0, 3_000_000));
+  await new Promise((resolve) => setTimeout(resolve));
+  learner.destroy();
+  await rejected(dropped, "cancelled", /destroyed/);
+  reader.destroy();
+  memory.destroy();
+  assert.equal(spy.live, 0);
+});
+
 test("a run that is refused or cancelled in time leaves states as they were, and a later one says so", async () => {
   const executor = await PlanExecutor.create(device, statePlan({ learns: true }));
   const refused = await rejected(executor.run({}, rates(5)), "invalid-input", /missing/);

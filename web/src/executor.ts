@@ -102,13 +102,22 @@ export class PlanExecutor {
     this.#check();
     checkRun(this.plan, inputs, options);
     const progress: { runner?: Runner } = {};
-    const result = this.memory.inTurn(() => this.#run(inputs, options, progress));
-    const settled = options.signal ? this.#unlessAborted(result, options.signal) : result;
-    return settled.catch((error: unknown) => {
-      if (!progress.runner?.stateChanged) throw error;
-      this.memory.leaveUndefined(this.#loaded.writes.names);
-      throw withStateChanged(error);
-    });
+    return this.#settled(this.memory.inTurn(async () => {
+      await this.#begin(inputs, options, progress);
+      return this.#end(progress.runner!);
+    }), options, progress);
+  }
+
+  /**
+   * The same, but its turn ends when all is submitted: what is asked for behind it comes behind it on the device, before
+   * its results are back, and sees the states that it leaves.
+   */
+  async start(inputs: Inputs, options: RunOptions = {}): Promise<RunResult> {
+    this.#check();
+    checkRun(this.plan, inputs, options);
+    const progress: { runner?: Runner } = {};
+    const begun = this.memory.inTurn(() => this.#begin(inputs, options, progress));
+    return this.#settled(begun.then(() => this.#end(progress.runner!)), options, progress);
   }
 
   /** Frees everything on the device. A run under way rejects with "cancelled"; calling it again does nothing. */
@@ -128,7 +137,16 @@ export class PlanExecutor {
     this.#loaded.state.check();
   }
 
-  async #run(inputs: Inputs, options: RunOptions, progress: { runner?: Runner }): Promise<RunResult> {
+  #settled(result: Promise<RunResult>, options: RunOptions, progress: { runner?: Runner }): Promise<RunResult> {
+    const settled = options.signal ? this.#unlessAborted(result, options.signal) : result;
+    return settled.catch((error: unknown) => {
+      if (!progress.runner?.stateChanged) throw error;
+      this.memory.leaveUndefined(this.#loaded.writes.names);
+      throw withStateChanged(error);
+    });
+  }
+
+  async #begin(inputs: Inputs, options: RunOptions, progress: { runner?: Runner }): Promise<void> {
     const stop = (done: number) => {
       this.#check();
       if (options.signal?.aborted) throw cancelled(`after ${done} of ${this.plan.steps.length} steps`);
@@ -136,9 +154,19 @@ export class PlanExecutor {
     stop(0);
     this.memory.checkDefined(this.plan.states.map(({ name }) => name));
     const { submissionMs = 50, checkFinite = true } = this.#options;
-    try {
+    await this.#heard(progress, async () => {
       progress.runner = new Runner(this.#loaded, options, { submissionMs, checkFinite, stop });
-      return await progress.runner.run(inputs);
+      await progress.runner.begin(inputs);
+    });
+  }
+
+  #end(runner: Runner): Promise<RunResult> {
+    return this.#heard({ runner }, () => runner.end());
+  }
+
+  async #heard<T>(progress: { runner?: Runner }, body: () => Promise<T>): Promise<T> {
+    try {
+      return await body();
     } catch (error) {
       if (progress.runner?.stateChanged) this.memory.leaveUndefined(this.#loaded.writes.names); // before the next turn
       this.#check(); // the loss or destruction behind the error says more

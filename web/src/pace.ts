@@ -15,6 +15,7 @@ export class Pace {
   #flopsPerSecond: number;
   #bytesPerSecond: number;
   #scale = 1; // measured over predicted
+  #lastDone = 0; // ms
 
   constructor(software: boolean) {
     this.#flopsPerSecond = software ? 3e9 : 2e11;
@@ -25,6 +26,14 @@ export class Pace {
   seconds(step: Step): number {
     const { flops, bytes } = cost(step);
     return stepOverhead + this.#scale * Math.max(flops / this.#flopsPerSecond, bytes / this.#bytesPerSecond);
+  }
+
+  /** Seconds that one took which was submitted at a time and is done at another, in ms: it waited for those before it, of
+   *  other runs too. */
+  taken(submitted: number, done: number): number {
+    const begun = Math.max(submitted, this.#lastDone);
+    this.#lastDone = Math.max(this.#lastDone, done);
+    return Math.max(0, done - begun) / 1000;
   }
 
   /** A submission predicted to take `predicted` seconds took `measured`. */

@@ -42,14 +42,18 @@ export class Runner {
   #done = 0; // steps
   #submitted = 0; // steps
   #start = performance.now();
-  #lastDone = 0;
   #times: Timestamps | null = null;
+  #timesRead: Read | null = null;
   #dispatches: number[]; // steps that are dispatches
   #encoded = 0; // dispatches
   #fromDevice: [PlanPort, DeviceTensor][] = []; // inputs
   #kept: [PlanPort, GPUBuffer][] = []; // outputs
   #report: Read | null = null;
   #riding: Read[] = []; // read back on the last submission
+  #staging: GPUBuffer | null = null; // through this
+  #outputs: Record<string, TensorValue> = {};
+  #waiting: Read[] = []; // read back behind it
+  #flying: Submission[] = [];
   #uploadedBytes = 0;
 
   constructor(loaded: LoadedPlan, options: RunOptions, settings: RunSettings) {
@@ -74,35 +78,66 @@ export class Runner {
     return this.#submitted > this.#loaded.writes.first;
   }
 
-  async run(inputs: Inputs): Promise<RunResult> {
-    const { plan, readback, allocations } = this.#loaded;
-    const { read, keep } = chosenResults(plan, this.#options);
+  /** Until all is submitted: the last submissions are still on their way. */
+  async begin(inputs: Inputs): Promise<void> {
+    const { read, keep } = chosenResults(this.#loaded.plan, this.#options);
     try {
       const { outputs, reads } = this.#reads(read);
-      const waiting = await this.#prepare(inputs, keep, reads);
-      await this.#steps();
-      await readback.take(this.#riding);
+      this.#outputs = outputs;
+      this.#waiting = await this.#prepare(inputs, keep, reads);
+      await this.#submitAll();
+    } catch (error) {
+      await this.#leave(true);
+      throw error;
+    }
+  }
+
+  /** And to the results. */
+  async end(): Promise<RunResult> {
+    const { plan, readback, allocations } = this.#loaded;
+    try {
+      await this.#arrived();
       this.#loaded.state.check();
       if (this.#report) checkReported(plan, this.#report.data);
-      await readback.read(waiting);
+      await readback.read(this.#waiting);
       this.#loaded.state.check();
+      const outputs = this.#outputs;
       if (this.#settings.checkFinite) checkFinite(plan, outputs);
       const kept: Record<string, DeviceTensor> = {};
       for (const [{ name, dtype, shape }, buffer] of this.#kept) {
         allocations.disown(buffer);
         kept[name] = { dtype, shape: [...shape], buffer };
       }
-      const readBackBytes = readBytes(this.#riding) + readBytes(waiting);
+      const readBackBytes = readBytes(this.#riding) + readBytes(this.#waiting);
+      await this.#leave(false);
       return {
         outputs, kept, uploadedBytes: this.#uploadedBytes, readBackBytes,
         wallMs: performance.now() - this.#start, ...this.#profile(),
       };
     } catch (error) {
-      for (const [, buffer] of this.#kept) allocations.destroy(buffer);
+      await this.#leave(true);
       throw error;
-    } finally {
-      if (this.#times !== this.#loaded.times) this.#times?.destroy();
     }
+  }
+
+  // The steps end, and what rides on the last of them comes: asked for at once, since each asking is a way to the device
+  // and back.
+  async #arrived(): Promise<void> {
+    const taken = this.#staging ? this.#loaded.readback.take(this.#staging, this.#riding) : Promise.resolve();
+    taken.catch(() => {}); // heard below, unless a step fails
+    while (this.#flying.length > 0) await this.#awaitFirst(this.#flying.shift()!);
+    await taken;
+    if (this.#staging) this.#loaded.readback.giveBack(this.#staging);
+    this.#staging = null;
+  }
+
+  async #leave(failed: boolean): Promise<void> {
+    await Promise.allSettled(this.#flying.map((submission) => submission.done));
+    this.#flying.length = 0;
+    if (failed) for (const [, buffer] of this.#kept) this.#loaded.allocations.destroy(buffer);
+    if (this.#staging) this.#loaded.readback.drop(this.#staging);
+    this.#staging = null;
+    if (this.#times !== this.#loaded.times) this.#times?.destroy();
   }
 
   #readOf({ buffer, offset, size }: { buffer: number; offset: number; size: number }, data: Uint8Array): Read {
@@ -132,10 +167,11 @@ export class Runner {
       this.#kept.push([port, buffer]);
       await ready;
     }
-    const always = [this.#report, this.#times?.read].filter((read) => read != null);
+    this.#timesRead = this.#times?.read() ?? null;
+    const always = [this.#report, this.#timesRead].filter((read) => read != null);
     const small = readBytes(reads) <= ridingBytes;
     this.#riding = small ? [...always, ...reads] : always;
-    await readback.prepare(this.#riding);
+    this.#staging = await readback.borrow(this.#riding);
     return small ? [] : reads;
   }
 
@@ -161,22 +197,13 @@ export class Runner {
     await upload(state, "uploading the inputs", writes);
   }
 
-  async #steps(): Promise<void> {
+  async #submitAll(): Promise<void> {
     const { steps } = this.#loaded.plan;
-    const flying: Submission[] = [];
-    this.#lastDone = performance.now();
-    try {
-      for (let begin = 0, first = true; first || begin < steps.length || flying.length > 0; ) {
-        if (flying.length === inFlight || (!first && begin === steps.length)) await this.#awaitFirst(flying.shift()!);
-        this.#settings.stop(this.#done);
-        if (!first && begin === steps.length) continue;
-        flying.push(this.#submit(begin));
-        begin = flying.at(-1)!.end;
-        first = false;
-      }
-    } finally {
-      await Promise.allSettled(flying.map((submission) => submission.done));
-    }
+    do {
+      if (this.#flying.length === inFlight) await this.#awaitFirst(this.#flying.shift()!);
+      this.#settings.stop(this.#done);
+      this.#flying.push(this.#submit(this.#submitted));
+    } while (this.#submitted < steps.length);
   }
 
   // Where a submission from `begin` on ends: after at least one step, and before it is predicted to be too long.
@@ -229,7 +256,7 @@ export class Runner {
       for (const { hostOffset, range } of port.pieces)
         encoder.copyBufferToBuffer(buffers[range.buffer]!, range.offset, buffer, hostOffset, range.size);
     this.#times?.resolve(encoder);
-    readback.encode(encoder, this.#riding);
+    if (this.#staging) readback.encode(encoder, this.#staging, this.#riding);
   }
 
   #encode(encoder: GPUCommandEncoder, begin: number, end: number): void {
@@ -278,8 +305,7 @@ export class Runner {
     await submission.done;
     const { plan, state } = this.#loaded;
     const now = performance.now();
-    state.pace.observe(submission.predicted, (now - Math.max(this.#lastDone, submission.submitted)) / 1000);
-    this.#lastDone = now;
+    state.pace.observe(submission.predicted, state.pace.taken(submission.submitted, now));
     for (; this.#done < submission.end; ++this.#done) this.#doneWeight += this.#weights[this.#done]!;
     this.#settings.stop(this.#done);
     const steps = plan.steps.length;
@@ -295,7 +321,7 @@ export class Runner {
   }
 
   #profile(): Pick<RunResult, "gpuMs" | "profile"> {
-    const times = this.#times?.times ?? [];
+    const times = this.#timesRead ? Timestamps.times(this.#timesRead) : [];
     const total = Math.max(0, ...times.filter((_, i) => i % 2 === 1));
     const gpuMs = total > 0 ? total * 1e-6 : null;
     if (!this.#options.profile) return { gpuMs, profile: [] };

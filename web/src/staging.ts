@@ -78,11 +78,11 @@ export function readBytes(reads: Read[]): number {
   return reads.reduce((sum, read) => sum + read.size, 0);
 }
 
-/** Reads through one staging buffer, which stays for the next time. */
+/** Reads through staging buffers, which stay for the next time: one, or where runs overlap, two. */
 export class Readback {
   #state: DeviceState;
   #allocations: Allocations;
-  #staging: GPUBuffer | null = null;
+  #free: GPUBuffer[] = [];
 
   constructor(state: DeviceState, allocations: Allocations) {
     this.#state = state;
@@ -90,7 +90,7 @@ export class Readback {
   }
 
   async read(reads: Read[]): Promise<void> {
-    const staging = await this.prepare(reads);
+    const staging = await this.borrow(reads);
     if (!staging) return;
     for (const parts of loads(reads, staging.size)) {
       const { error } = this.#state.scoped(() => {
@@ -102,28 +102,39 @@ export class Readback {
       if (found) throw scopeError(found, "reading back");
       await this.#take(staging, parts);
     }
+    this.giveBack(staging);
   }
 
-  /** The staging buffer, with room for a load of these reads; null where there is nothing to read. */
-  async prepare(reads: Read[]): Promise<GPUBuffer | null> {
+  /** A staging buffer with room for a load of these reads; null where there is nothing to read. */
+  async borrow(reads: Read[]): Promise<GPUBuffer | null> {
     const size = Math.min(readBytes(reads), pieceBytes, this.#state.device.limits.maxBufferSize);
     if (size === 0) return null;
-    if (this.#staging && this.#staging.size >= size) return this.#staging;
-    if (this.#staging) this.#allocations.destroy(this.#staging);
-    this.#staging = null;
+    const staging = this.#free.pop();
+    if (staging && staging.size >= size) return staging;
+    if (staging) this.#allocations.destroy(staging);
     const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
     const { buffer, ready } = this.#allocations.create("staging", size, usage);
     await ready;
-    return (this.#staging = buffer);
+    return buffer;
   }
 
-  /** Reads that ride on a submission of the caller's: encode() into it, take() when it is done. One load at most. */
-  encode(encoder: GPUCommandEncoder, reads: Read[]): void {
-    for (const parts of loads(reads, pieceBytes)) encodeParts(encoder, this.#staging!, parts);
+  /** What was read through it is there. */
+  giveBack(staging: GPUBuffer): void {
+    this.#free.push(staging);
   }
 
-  async take(reads: Read[]): Promise<void> {
-    for (const parts of loads(reads, pieceBytes)) await this.#take(this.#staging!, parts);
+  /** It may still be on its way. */
+  drop(staging: GPUBuffer): void {
+    this.#allocations.destroy(staging);
+  }
+
+  /** Reads that ride on a submission of the caller's: encode() into it, take() behind it. One load at most. */
+  encode(encoder: GPUCommandEncoder, staging: GPUBuffer, reads: Read[]): void {
+    for (const parts of loads(reads, pieceBytes)) encodeParts(encoder, staging, parts);
+  }
+
+  async take(staging: GPUBuffer, reads: Read[]): Promise<void> {
+    for (const parts of loads(reads, pieceBytes)) await this.#take(staging, parts);
   }
 
   async #take(staging: GPUBuffer, parts: Part<Read>[]): Promise<void> {

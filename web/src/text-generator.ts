@@ -329,14 +329,17 @@ export class TextGenerator {
     return executor;
   }
 
-  async #run(step: Step): Promise<RunResult> {
+  // Once the step has its place behind those before.
+  async #start(step: Step): Promise<{ result: Promise<RunResult> }> {
     if (step.seen) await this.#markSeen(step.seen.sequence, step.seen.tokens);
     const executor = await this.#executor(step.kind, step.rows);
     const inputs: Tensors = { rows: i32([step.rows, 4], step.table), params: i32([step.tokens, 8], step.params) };
-    return executor.run(inputs, {
+    const result = executor.start(inputs, {
       arguments: step.kind === "last" && step.rows > 1 ? { last: step.last } : {},
       captures: step.logits ? ["logits"] : [],
     });
+    result.catch(() => {}); // heard where it is awaited; one that was started in vain is not
+    return { result };
   }
 
   async #markSeen(sequence: number, tokens: number[]): Promise<void> {
@@ -355,6 +358,8 @@ export class TextGenerator {
     }));
     const begin = performance.now();
     let promptMs: number | null = null;
+    // The device has the next step before it gives the tokens of this one, so that it never waits for the page.
+    let ahead: { result: Promise<RunResult> } | null = null;
     for (;;) {
       options.forEach(({ signal }, i) => {
         if (!signal?.aborted) return;
@@ -363,7 +368,10 @@ export class TextGenerator {
       });
       const step = model.next();
       if (!step) break;
-      const { outputs } = await this.#run(step);
+      const under: { result: Promise<RunResult> } = step.foretold && ahead ? ahead : await this.#start(step);
+      const further = model.ahead();
+      ahead = further && (await this.#start(further));
+      const { outputs } = await under.result;
       const { made, started } = model.take(outputs.tokens!.data, outputs.logits?.data);
       if (started) promptMs ??= performance.now() - begin;
       for (const { index, ...token } of made) if (options[index]!.onToken?.(token) === false) model.stop(index);

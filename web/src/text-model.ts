@@ -86,6 +86,7 @@ export interface Step {
   last: number; // the row whose token is wanted, of kind "last"
   tokens: number;
   logits: boolean;
+  foretold: boolean; // it is the one that ahead() gave
   seen: { sequence: number; tokens: number[] } | null;
   table: Uint8Array; // of rows
   params: Uint8Array;
@@ -200,7 +201,16 @@ export class TextModel {
 
   /** Null once all texts are done. */
   next(): Step | null {
-    this.#check("gyrus_text_next");
+    return this.#step("gyrus_text_next");
+  }
+
+  /** The step behind the one that next() gave, which takes tokens from the device; null where it cannot be known yet. */
+  ahead(): Step | null {
+    return this.#step("gyrus_text_ahead");
+  }
+
+  #step(name: string): Step | null {
+    this.#check(name);
     const text = this.#wasm.text();
     if (text === "") return null;
     const step = JSON.parse(text) as Omit<Step, "table" | "params">;

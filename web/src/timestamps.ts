@@ -10,14 +10,14 @@ export class Timestamps {
   #allocations: Allocations;
   #sets: GPUQuerySet[] = [];
   #resolved: GPUBuffer;
-  #data: Uint8Array<ArrayBuffer>;
+  #count: number;
   readonly ready: Promise<void>;
 
   constructor(state: DeviceState, allocations: Allocations, count: number) {
     this.#allocations = allocations;
     for (let at = 0; at < count; at += setSize)
       this.#sets.push(state.device.createQuerySet({ type: "timestamp", count: Math.min(setSize, count - at) }));
-    this.#data = new Uint8Array(count * 8);
+    this.#count = count;
     const usage = GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC;
     const { buffer, ready } = allocations.create("timestamps", count * 8, usage);
     this.#resolved = buffer;
@@ -38,14 +38,15 @@ export class Timestamps {
     this.#sets.forEach((set, i) => encoder.resolveQuerySet(set, 0, set.count, this.#resolved, i * setSize * 8));
   }
 
-  /** What is to be read back after resolve(). */
-  get read(): Read {
-    return { buffer: this.#resolved, offset: 0, size: this.#data.length, data: this.#data };
+  /** What is to be read back after resolve(), anew for each run. */
+  read(): Read {
+    const data = new Uint8Array(this.#count * 8);
+    return { buffer: this.#resolved, offset: 0, size: data.length, data };
   }
 
   /** All times that were read, in nanoseconds since the first; a driver that loses or reorders some gives 0 for them. */
-  get times(): number[] {
-    const times = new BigUint64Array(this.#data.buffer);
+  static times({ data }: Read): number[] {
+    const times = new BigUint64Array(data.buffer, data.byteOffset, data.length / 8);
     return [...times].map((time) => (time > times[0]! ? Number(time - times[0]!) : 0));
   }
 

@@ -23,6 +23,7 @@ struct TextModel {
   Given given;
   std::shared_ptr<const llm::Model> model;
   std::optional<llm::Writing> writing;
+  std::optional<llm::WantedStep> foreseen;
   std::string template_text;
   std::optional<ChatTemplate> chat;
   std::vector<std::pair<size_t, GeneratedToken>> made;  // since the last step, by text
@@ -135,7 +136,7 @@ llm::StepKind kind_of(const std::string& name) {
 }
 
 // The text and the tables of a step: those of its rows, then its choices.
-void answer_step(const TextModel& text, const llm::WantedStep& step) {
+void answer_step(const TextModel& text, const llm::WantedStep& step, bool was_foretold) {
   const TextOptions& options = text.model->options();
   const bool last = step.kind == llm::StepKind::Last;
   const auto given = static_cast<int64_t>(step.rows.size());
@@ -146,6 +147,7 @@ void answer_step(const TextModel& text, const llm::WantedStep& step) {
                {"last", given - 1},
                {"tokens", step.choices.size()},
                {"logits", step.logits},
+               {"foretold", was_foretold},
                {"seen", nullptr}};
   if (step.seen) json["seen"] = {{"sequence", step.seen->first}, {"tokens", step.seen->second}};
   answer.text = dump(json);
@@ -295,6 +297,7 @@ GYRUS_EXPORT int gyrus_text_begin(TextModel* text, const char* texts) {
     std::vector<std::vector<int32_t>> prompts;
     std::vector<GenerateOptions> options;
     text->made.clear();
+    text->foreseen.reset();
     for (const Json& each : Json::parse(texts)) {
       prompts.push_back(each.at("prompt").get<std::vector<int32_t>>());
       options.push_back(generate_options_of(each.at("options")));
@@ -308,10 +311,22 @@ GYRUS_EXPORT int gyrus_text_begin(TextModel* text, const char* texts) {
   });
 }
 
-// Text: the step that is to be run, empty where all texts are done; data: its tables.
+// Text: the step that is to be run, empty where all texts are done, and whether it is the one that gyrus_text_ahead() gave;
+// data: its tables.
 GYRUS_EXPORT int gyrus_text_next(TextModel* text) {
   return guarded([&] {
-    if (const std::optional<llm::WantedStep> step = text->writing->next()) answer_step(*text, *step);
+    const std::optional<llm::WantedStep> step = text->writing->next();
+    if (step) answer_step(*text, *step, text->foreseen && foretold(*text->foreseen, *step));
+    text->foreseen.reset();
+    return 1;
+  });
+}
+
+// Text: the step behind it, as far as it is known, empty where it is not; data: its tables.
+GYRUS_EXPORT int gyrus_text_ahead(TextModel* text) {
+  return guarded([&] {
+    text->foreseen = text->writing->ahead();
+    if (text->foreseen) answer_step(*text, *text->foreseen, false);
     return 1;
   });
 }

@@ -8,7 +8,7 @@ export interface Written {
   text: string;
   finish: string;
   created: Record<string, number>; // pipelines, buffers, bind groups and query sets after the first token
-  up: number; // most bytes of a token
+  up: number; // bytes of a token, in the mean: a step is under way before the token of the last one is there
   down: number;
 }
 
@@ -20,7 +20,7 @@ export async function writeStory(model: TextSource, open: OpenDevice, options: T
   const generator = await TextGenerator.load(model, { device: open, context: 256, chunk: 32, ...options });
   const { device } = open;
   const created: Record<string, number> = {};
-  let [up, down, most] = [0, 0, { up: 0, down: 0 }];
+  let [up, down] = [0, 0];
   const undo: (() => void)[] = [];
   const wrap = (on: object, name: string, note: (args: unknown[]) => void) => {
     const had = Object.getOwnPropertyDescriptor(on, name);
@@ -47,10 +47,8 @@ export async function writeStory(model: TextSource, open: OpenDevice, options: T
     const { text, finish } = await generator.generate("", { tokens: 200, onToken: () => {
       // The first token compiles nothing, but makes what is read back through.
       if (++tokens === 1) watch();
-      else most = { up: Math.max(most.up, up), down: Math.max(most.down, down) };
-      [up, down] = [0, 0];
     } });
-    return { text, finish, created, up: most.up, down: most.down };
+    return { text, finish, created, up: up / (tokens - 1), down: down / (tokens - 1) };
   } finally {
     undo.forEach((each) => each());
     generator.destroy();
