@@ -166,9 +166,10 @@ bench: build
 format: setup
 	@$(SOURCES) | xargs clang-format-14 -i
 
+# With a list of commands of its own: clang reads no headers that GCC compiled.
 tidy: setup
-	@cmake --preset release >/dev/null
-	@git ls-files 'src/*.cpp' 'apps/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy-14 -p build/release --quiet
+	@cmake --preset release -B build/tidy -DGYRUS_HEADERS_ONCE=OFF >/dev/null
+	@git ls-files 'src/*.cpp' 'apps/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy-14 -p build/tidy --quiet
 
 clean:
 	rm -rf build out web/dist

@@ -27,12 +27,12 @@ if(GYRUS_FUZZ)
 endif()
 
 # What most files include is compiled once: for libraries, and for test programs, which are compiled as programs are. Not where
-# ccache keeps whole objects, which would then depend on all of these headers, nor for WASM, whose stages have flags of their own.
+# ccache keeps whole objects, which would then depend on all of these headers.
 set(gyrus_headers <algorithm> <array> <cmath> <cstdint> <cstring> <filesystem> <functional> <limits> <map> <memory> <optional>
   <set> <string> <string_view> <utility> <vector>)
 set(gyrus_test_headers ${gyrus_headers} <cstdlib> <fstream> <gmock/gmock.h> <gtest/gtest.h>)
 option(GYRUS_HEADERS_ONCE "Compile common headers once" ON)
-if(EMSCRIPTEN OR GYRUS_CCACHE)
+if(GYRUS_CCACHE)
   set(GYRUS_HEADERS_ONCE OFF)
 endif()
 set(gyrus_no_source ${PROJECT_BINARY_DIR}/generated/no_source.cpp)
@@ -73,7 +73,10 @@ function(gyrus_library name)
   else()
     add_library(gyrus_${name} STATIC ${sources})
     target_link_libraries(gyrus_${name} PUBLIC gyrus_options)
-    gyrus_headers_once(gyrus_${name} headers)
+    # For WASM some stages have flags of their own, which must be those that the headers were compiled with.
+    if(NOT EMSCRIPTEN)
+      gyrus_headers_once(gyrus_${name} headers)
+    endif()
     set(scope PUBLIC)
   endif()
   foreach(dep ${ARGN})
