@@ -5,10 +5,13 @@ include(CMakePackageConfigHelpers)
 
 add_library(gyrus_shared SHARED)
 add_library(gyrus::gyrus ALIAS gyrus_shared)
-foreach(stage core graph ops nn reference import passes kernels plan cpu runtime volume engine)
+# All stages but that of `gyrus train`, which has no public header.
+get_property(stages GLOBAL PROPERTY gyrus_stages)
+list(REMOVE_ITEM stages training)
+foreach(stage ${stages})
   target_sources(gyrus_shared PRIVATE $<TARGET_OBJECTS:gyrus_${stage}>)
 endforeach()
-target_link_libraries(gyrus_shared PRIVATE gyrus_engine)  # for what lies outside of gyrus
+target_link_libraries(gyrus_shared PRIVATE gyrus_llm gyrus_engine)  # for what lies outside of gyrus
 target_include_directories(gyrus_shared INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(gyrus_shared INTERFACE cxx_std_20)

@@ -62,6 +62,7 @@ function(gyrus_headers_once target kind)
 endfunction()
 
 function(gyrus_library name)
+  set_property(GLOBAL APPEND PROPERTY gyrus_stages ${name})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
   foreach(file ${GYRUS_LEFT_OUT})
     list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/src/${file})

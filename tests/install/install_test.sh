@@ -26,6 +26,8 @@ uses() {
   "$1" "$folder/model" >"$folder/out" 2>"$folder/err" || die "$1 failed: $(cat "$folder/err")"
   grep -q "^gyrus $version, " "$folder/out" || die "another version: $(cat "$folder/out")"
   grep -q "^twice the sum is 20\$" "$folder/out" || die "a network of its own: $(cat "$folder/out")"
+  grep -q "^no language model: .*model.json" "$folder/out" || die "language models: $(cat "$folder/out")"
+  grep -q "^0 parameters" "$folder/out" || die "training: $(cat "$folder/out")"
   grep -q "^labels sum to $sum\$" "$folder/out" || die "wrong labels, not $sum: $(cat "$folder/out")"
 }
 cp -r "$source/tests/install" "$folder/project"

@@ -18,6 +18,12 @@ int main(int argc, char** argv) try {
   graph.output("y", gyrus::reduce_sum(graph.input("x", gyrus::DType::F32, {3}) * 2));
   gyrus::Program program(gyrus::open_gpu(), graph);
   const auto x = gyrus::Tensor::from_floats({4}, {1, 2, 3, 4});
+  std::printf("%zu parameters\n", gyrus::with_parameters(graph).states().size());
+  try {
+    gyrus::describe_text_model(std::string(argv[1]) + "/model.json");
+  } catch (const gyrus::Error& error) {
+    std::printf("no language model: %s\n", error.what());
+  }
   std::printf("twice the sum is %g\n", gyrus::get(program.run({{"x", x}}).outputs.at("y"), 0));
 } catch (const gyrus::Error& error) {
   return std::fprintf(stderr, "%s\n", error.what()), 1;
