@@ -6,7 +6,7 @@
 #include "ops/blocks.h"
 #include "ops/common.h"
 #include "ops/fused.h"
-#include "plan/lowering.h"
+#include "plan/block_matrices.h"
 
 namespace gyrus {
 namespace {
@@ -119,6 +119,7 @@ class BlockMatmulEmitter {
     const TensorType raw{DType::F32, type.shape, Layout::Plain};
     inside_ = node_.outputs.size() == 1 && type.dtype == DType::F32 && body_fits();
     out_ = inside_ ? lowering_.make_storage(node_.outputs[0], node_) : lowering_.make_scratch(raw, label_ + ".sums");
+    if (takes_matrices()) halves_ = emit_half_rows(lowering_, *x_, rows_, matmul_.k, label_);
     int64_t column = 0;
     for (size_t m = 0; m < matmul_.matrices.size(); ++m) {
       const BlockMatrix& matrix = matmul_.matrices[m];
@@ -152,6 +153,16 @@ class BlockMatmulEmitter {
           !in_one(*lowering_.storage(node_.inputs[i])) || lowering_.storage(node_.inputs[i])->dtype != DType::F32)
         return false;
     return true;
+  }
+
+  // Whether matrix units make the results, of which there are many rows.
+  bool takes_matrices() const {
+    const Limits& limits = lowering_.limits();
+    const size_t further = inside_ ? node_.inputs.size() - std::min(own_inputs(node_), node_.inputs.size()) : 0;
+    return may_round(node_) && !routed_ && !normed_ && rows_ > kFewRows &&
+           wants_matrix_units(lowering_.target(), lowering_.options(), true) &&
+           block_tile_for(rows_, matmul_.n, lowering_.target()) && fits_half_rows(rows_, matmul_.k, limits) &&
+           4 + (bias_ ? 1 : 0) + further <= limits.max_storage_buffers_per_shader_stage;
   }
 
   void add_body(Kernel& k) {
@@ -191,6 +202,8 @@ class BlockMatmulEmitter {
       const int64_t count = rows_together(first);
       if (routed_ || normed_ || count <= kFewRows)
         emit_vector(matrix, weights, part, column, first, count);
+      else if (halves_)
+        emit_matrices(matrix, weights, part, column, first, count);
       else
         emit_tiles(matrix, weights, part, column, first, count);
       first += count;
@@ -201,7 +214,7 @@ class BlockMatmulEmitter {
                     int64_t first, int64_t count) {
     const auto begin = static_cast<uint64_t>(first / shared_by_),
                end = static_cast<uint64_t>((first + count - 1) / shared_by_) + 1;
-    const auto width = static_cast<uint64_t>(matmul_.k), n = static_cast<uint64_t>(width_);
+    const auto width = static_cast<uint64_t>(matmul_.k);
     const bool quads = matmul_.k % 4 == 0 && std::all_of(x_->chunks.begin(), x_->chunks.end(), [](const Chunk& c) {
                          return c.first % 4 == 0 && c.byte_offset % 16 == 0;
                        });
@@ -210,11 +223,24 @@ class BlockMatmulEmitter {
     k.read("x", x, window(x, begin * width / lanes, (end - begin) * width / lanes, lowering_.limits()));
     k.param("x_last", end * width / lanes - 1).flag("quads", quads).flag("ragged", matmul_.k % kUnit != 0);
     add_matrix(k, matrix, weights, part);
+    add_result(k, column, first, count, false);
+  }
+
+  // The result's rows with bias and body; of operands that were rounded, the kernel says what did not fit.
+  void add_result(Kernel& k, int64_t column, int64_t first, int64_t count, bool rounded) {
+    const auto n = static_cast<uint64_t>(width_);
     if (bias_) k.read("bias", *lowering_.storage(node_.inputs[BlockMatmul::kBias]));
     k.write("output", *out_,
             window(*out_, static_cast<uint64_t>(first) * n, static_cast<uint64_t>(count) * n, lowering_.limits()));
-    k.checks_stored().flag("bias", bias_);
-    k.param("n", width_).param("column", column).param("first_r", first).param("last_r", first + count - 1);
+    if (rounded)
+      checks_rounded(k, lowering_.options());
+    else
+      k.checks_stored();
+    k.flag("bias", bias_)
+        .param("n", width_)
+        .param("column", column)
+        .param("first_r", first)
+        .param("last_r", first + count - 1);
     add_body(k);
   }
 
@@ -300,6 +326,21 @@ class BlockMatmulEmitter {
     k.dispatch(static_cast<uint64_t>(row_groups * ceil_div(count, tile)), cost(matrix, part, count));
   }
 
+  void emit_matrices(const BlockMatrix& matrix, const Storage& weights, const RowWindow& part, int64_t column,
+                     int64_t first, int64_t count) {
+    const BlockTile tile = *block_tile_for(count, part.last + 1 - part.first, lowering_.target());
+    Kernel k(lowering_, "block_matrices", label_);
+    k.name(cat("block_matrices ", to_string(matrix.type)))
+        .workgroup(static_cast<uint32_t>(tile.workgroup()))
+        .matrices();
+    read_half_rows(k, *halves_, matmul_.k, lowering_.limits(), label_);
+    add_matrix(k, matrix, weights, part);
+    add_result(k, column, first, count, true);
+    tile.declare(k);
+    k.param("r_groups", ceil_div(count, tile.rows));
+    k.dispatch(static_cast<uint64_t>(tile.tiles(count, part.last + 1 - part.first)), cost(matrix, part, count));
+  }
+
   Lowering& lowering_;
   const Node& node_;
   const BlockNormed* normed_;
@@ -307,6 +348,7 @@ class BlockMatmulEmitter {
   std::string label_;
   BlockMatmul matmul_;
   StoragePtr x_, out_;
+  StoragePtr halves_;  // rows of x for matrix units, which then make the results
   int64_t rows_ = 0;
   int64_t width_ = 0;  // of a row of the result
   bool gated_ = false;
