@@ -127,6 +127,7 @@ TEST(MatrixUnits, TakeLongPromptsAndHeads) {
   const auto made = std::find_if(plan.kernels.begin(), plan.kernels.end(),
                                  [](const PlanKernel& k) { return k.name == "attention_matrix"; });
   EXPECT_EQ(made->workgroup_size[0], 128u);
+  EXPECT_EQ(plan.precision, "f16");  // though there is no map
   EXPECT_FALSE(uses_matrices(make_plan(optimize(graph, Precision::F32), target)));
 }
 
