@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "plan/block_windows.h"
 #include "plan/norm_parts.h"
 
 namespace gyrus {
 namespace {
 
-constexpr int64_t kUnit = 32;     // steps of k at a time, as kernels unpack them
 constexpr int64_t kTileRow = 5;   // vec4 from row to row of a tile
 constexpr uint32_t kLanes = 128;  // that make halves of a row
 
@@ -22,7 +22,7 @@ int64_t sum_units(const BlockTile& tile) { return tile.down * tile.across * tile
 bool suits(const BlockTile& tile, const Limits& limits) {
   const MatrixShape& s = tile.shape;
   const auto workgroup = static_cast<uint32_t>(tile.workgroup());
-  return multiplies_halves(s) && tile.sub_m() % s.m == 0 && tile.sub_n() % s.n == 0 && kUnit % s.k == 0 &&
+  return multiplies_halves(s) && tile.sub_m() % s.m == 0 && tile.sub_n() % s.n == 0 && kBlockUnit % s.k == 0 &&
          tile.sub_m() * tile.sub_n() <= kMostLaneSums * tile.lanes && workgroup_size(limits, workgroup) == workgroup &&
          tile.bytes() <= static_cast<int64_t>(limits.max_compute_workgroup_storage_size);
 }
@@ -42,7 +42,8 @@ void BlockTile::declare(Kernel& k) const {
   k.constant("sub_m", sub_m()).constant("sub_n", sub_n());
   k.constant("m", shape.m).constant("n", shape.n).constant("k", shape.k).constant("sum_row", sum_row(shape));
   k.constant("matrices_m", sub_m() / shape.m).constant("matrices_n", sub_n() / shape.n);
-  k.constant("loads_x", ceil_div(rows * kUnit / 8, workgroup())).constant("loads_w", ceil_div(columns, workgroup()));
+  k.constant("loads_x", ceil_div(rows * kBlockUnit / 8, workgroup()))
+      .constant("loads_w", ceil_div(columns, workgroup()));
   k.shared("x_tile", {Scalar::U32, 4}, static_cast<uint64_t>(rows * kTileRow));
   k.shared("w_tile", {Scalar::U32, 4}, static_cast<uint64_t>(columns * kTileRow));
   k.shared("sums", wgsl::vec4f, static_cast<uint64_t>(sum_units(*this)));
@@ -62,7 +63,7 @@ std::optional<BlockTile> block_tile_for(int64_t rows, int64_t columns, const Tar
   return found;
 }
 
-int64_t half_row_units(int64_t k) { return ceil_div(k, kUnit) * kUnit / 8 + 1; }
+int64_t half_row_units(int64_t k) { return ceil_div(k, kBlockUnit) * kBlockUnit / 8 + 1; }
 
 bool fits_half_rows(int64_t rows, int64_t k, const Limits& limits) {
   return half_row_shape(rows, k).bytes() <= std::min(limits.max_storage_buffer_binding_size, limits.max_buffer_size);

@@ -7,11 +7,11 @@
 #include "ops/common.h"
 #include "ops/fused.h"
 #include "plan/block_matrices.h"
+#include "plan/block_windows.h"
 
 namespace gyrus {
 namespace {
 
-constexpr int64_t kUnit = 32;       // elements that kernels unpack at a time
 constexpr int64_t kFewRows = 8;     // up to which the kernel for vectors reads the matrix for four rows at a time
 constexpr uint32_t kTeam = 32;      // lanes that share rows of the matrix
 constexpr uint32_t kVector = 256;   // lanes of a workgroup for vectors
@@ -20,74 +20,10 @@ constexpr int64_t kTeamRows = 2;    // of a matrix that a team takes at a time
 constexpr int64_t kNormedRows = 2;  // of x that are normed in the product's kernel
 constexpr int64_t kEnoughGroups = 512, kMostTurns = 8;  // beyond so many workgroups each takes several turns
 
-std::string kernel_file(BlockType type) {
-  std::string name = cat("block_", to_string(type));
-  for (char& c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return name;
-}
-
 // Formats whose kernel file has `scaled`: 32 elements with one scale, so that sums come before it.
 bool has_scale(BlockType type) { return type == BlockType::Q4_0 || type == BlockType::Q4_K || type == BlockType::Q8_0; }
 
 std::string activation(const std::string& act) { return act == "gelu" ? "gelu_none" : act; }
-
-// Rows of a matrix that one binding holds.
-struct RowWindow {
-  int64_t first = 0, last = 0;  // included
-  Window words;
-  uint64_t begin = 0;  // byte of the binding at which row `first` starts
-};
-
-std::vector<RowWindow> cut_rows(const BlockMatrix& matrix, const Storage& storage, const Limits& limits,
-                                const std::string& label) {
-  const auto words = static_cast<uint64_t>(matrix.shape()[3]);
-  const int64_t together = matrix.rows_in_group(), groups = matrix.shape()[2];
-  std::vector<RowWindow> parts;
-  for (int64_t at = 0; at < groups;) {
-    const auto fits = [&](int64_t count) {
-      return fits_window(storage, static_cast<uint64_t>(at) * words, static_cast<uint64_t>(count) * words, limits);
-    };
-    int64_t least = 0, most = groups - at;
-    while (least < most) {
-      const int64_t middle = (least + most + 1) / 2;
-      if (fits(middle))
-        least = middle;
-      else
-        most = middle - 1;
-    }
-    if (least == 0)
-      fail(ErrorCode::OverLimits, label, "a row of ", matrix.row_bytes(), " bytes is larger than a binding may be");
-    RowWindow part;
-    part.words = window(storage, static_cast<uint64_t>(at) * words, static_cast<uint64_t>(least) * words, limits);
-    part.first = at * together;
-    part.last = std::min((at + least) * together, matrix.rows) - 1;
-    part.begin = part.words.skip * 4;
-    parts.push_back(part);
-    at += least;
-  }
-  return parts;
-}
-
-// The matrix, copied where a group of rows lies in two buffers, as it may in constants.
-StoragePtr whole_rows(Lowering& lowering, const BlockMatrix& matrix, const StoragePtr& in, const std::string& label) {
-  const auto words = static_cast<uint64_t>(matrix.shape()[3]);
-  const bool whole =
-      std::all_of(in->chunks.begin(), in->chunks.end(), [&](const Chunk& chunk) { return chunk.first % words == 0; });
-  if (whole) return in;
-  const StoragePtr copy = lowering.make_scratch({DType::U32, matrix.shape(), Layout::Plain}, label);
-  lowering.builder().copy(*in, *copy);
-  return copy;
-}
-
-// What every kernel over blocks is told of a matrix.
-void add_matrix(Kernel& k, const BlockMatrix& matrix, const Storage& storage, const RowWindow& part) {
-  k.read("weights", part.words.range, array_type(storage));
-  k.param("first_n", part.first).param("last_n", part.last).param("w_begin", part.begin);
-  k.param("row_bytes", matrix.row_bytes()).param("units", ceil_div(matrix.columns, kUnit)).param("k", matrix.columns);
-  k.text("format", to_string(matrix.type)).text("unpack", expand_kernel(kernel_file(matrix.type), {}));
-  k.flag("aligned", matrix.row_bytes() % 4 == 0 && block_format(matrix.type).bytes % 4 == 0);
-}
 
 class BlockMatmulEmitter {
  public:
@@ -221,7 +157,7 @@ class BlockMatmulEmitter {
     const Storage x = quads ? quad_view(*x_) : *x_;
     const uint64_t lanes = quads ? 4 : 1;
     k.read("x", x, window(x, begin * width / lanes, (end - begin) * width / lanes, lowering_.limits()));
-    k.param("x_last", end * width / lanes - 1).flag("quads", quads).flag("ragged", matmul_.k % kUnit != 0);
+    k.param("x_last", end * width / lanes - 1).flag("quads", quads).flag("ragged", matmul_.k % kBlockUnit != 0);
     add_matrix(k, matrix, weights, part);
     add_result(k, column, first, count, false);
   }
@@ -256,7 +192,7 @@ class BlockMatmulEmitter {
     Kernel k(lowering_, "block_vector", label_);
     k.workgroup(kVector);
     uint32_t lanes = 1;
-    while (lanes < std::min(kTeam, k.workgroup()) && int64_t{lanes} * 2 * kUnit <= matmul_.k) lanes *= 2;
+    while (lanes < std::min(kTeam, k.workgroup()) && int64_t{lanes} * 2 * kBlockUnit <= matmul_.k) lanes *= 2;
     const int64_t columns = routed_ ? 1 : count > 2 ? 4 : count;
     int64_t own = routed_ ? matrix.rows / matmul_.expert_count : part.last + 1 - part.first;
     const int64_t rows = kTeamRows;
@@ -277,7 +213,7 @@ class BlockMatmulEmitter {
     k.constant("lanes", lanes).constant("teams", teams).constant("rows", rows).constant("columns", columns);
     const uint64_t sums = static_cast<uint64_t>(rows * columns) * k.workgroup();
     uint32_t span = lanes;
-    while (span < kSpan && int64_t{span} < ceil_div(matmul_.k, kUnit)) span *= 2;
+    while (span < kSpan && int64_t{span} < ceil_div(matmul_.k, kBlockUnit)) span *= 2;
     const auto x_quads = [&] { return static_cast<uint64_t>(columns) * 8 * (span + 1); };
     const uint64_t squares = normed_ ? static_cast<uint64_t>(columns) * k.workgroup() : 0;
     const auto fits = [&] {
@@ -298,7 +234,7 @@ class BlockMatmulEmitter {
       k.shared("squares", wgsl::f32, squares);
     }
     // Several turns with one x, where there is work enough and x stays in workgroup memory as a whole.
-    const bool whole = staged && int64_t{span} >= ceil_div(matmul_.k, kUnit);
+    const bool whole = staged && int64_t{span} >= ceil_div(matmul_.k, kBlockUnit);
     const int64_t turns = whole ? std::clamp<int64_t>(own / (pairs * teams * kEnoughGroups), 1, kMostTurns) : 1;
     const int64_t row_groups = ceil_div(own, pairs * teams * turns);
     k.param("row_groups", row_groups).param("turns", turns);
@@ -383,44 +319,6 @@ bool suits_block_normed(const Graph& graph, const Node& node, const Target& targ
 void lower_block_normed(Lowering& lowering, const Node& node) {
   const BlockNormed normed = block_normed_of(node);
   BlockMatmulEmitter(lowering, normed.product, &normed, node.inputs[BlockNormed::kGamma]).run();
-}
-
-void lower_block_rows(Lowering& lowering, const Node& node) {
-  const Graph& graph = lowering.graph();
-  const BlockMatrix matrix = block_rows_of(node, graph.type(node.inputs[0]));
-  const StoragePtr weights = whole_rows(lowering, matrix, lowering.storage(node.inputs[0]), label_of(node));
-  const StoragePtr indices = lowering.storage(node.inputs[1]);
-  const StoragePtr out = lowering.make_storage(node.outputs[0], node);
-  const Shape& shape = graph.type(node.inputs[1]).shape;
-  const auto columns = static_cast<uint64_t>(matrix.columns),
-             stride = static_cast<uint64_t>(shape.size() == 2 ? shape[1] : 1);
-  for (const RowWindow& part : cut_rows(matrix, *weights, lowering.limits(), label_of(node)))
-    for (uint64_t first = 0; first < static_cast<uint64_t>(shape[0]);) {
-      uint64_t count = static_cast<uint64_t>(shape[0]) - first;
-      while (count > 1 && !fits_window(*out, first * columns, count * columns, lowering.limits()))
-        count = (count + 1) / 2;
-      if (!fits_window(*out, first * columns, count * columns, lowering.limits()))
-        fail(ErrorCode::OverLimits, label_of(node), "a row of ", columns, " elements does not lie in one binding of ",
-             lowering.limits().max_storage_buffer_binding_size, " bytes");
-      Kernel k(lowering, "block_rows", label_of(node));
-      k.name(cat("block_rows ", to_string(matrix.type))).workgroup(64);
-      k.read("indices", *indices, window(*indices, first * stride, count * stride, lowering.limits()));
-      add_matrix(k, matrix, *weights, part);
-      k.write("output", *out, window(*out, first * columns, count * columns, lowering.limits()));
-      k.reports(ReportKind::Index);
-      k.param("first", first)
-          .param("count", count)
-          .param("stride", stride)
-          .param("column", node.attrs.integer("column", 0));
-      k.param("least", flag(node, "clamp") ? int64_t{0} : int64_t{INT32_MIN})
-          .param("rows", matrix.rows)
-          .param("scale", static_cast<float>(node.attrs.number("scale", 1)));
-      const uint64_t threads = count * static_cast<uint64_t>(ceil_div(matrix.columns, kUnit));
-      k.dispatch((threads + k.workgroup() - 1) / k.workgroup(),
-                 {0, static_cast<double>(count) *
-                         (static_cast<double>(matrix.row_bytes()) + 4.0 * static_cast<double>(columns))});
-      first += count;
-    }
 }
 
 void lower_gated(Lowering& lowering, const Node& node) {
