@@ -22,7 +22,7 @@ int64_t sum_units(const BlockTile& tile) { return tile.down * tile.across * tile
 bool suits(const BlockTile& tile, const Limits& limits) {
   const MatrixShape& s = tile.shape;
   const auto workgroup = static_cast<uint32_t>(tile.workgroup());
-  return multiplies_halves(s) && tile.sub_m() % s.m == 0 && tile.sub_n() % s.n == 0 && kBlockUnit % s.k == 0 &&
+  return tile.sub_m() % s.m == 0 && tile.sub_n() % s.n == 0 && kBlockUnit % s.k == 0 &&
          tile.sub_m() * tile.sub_n() <= kMostLaneSums * tile.lanes && workgroup_size(limits, workgroup) == workgroup &&
          tile.bytes() <= static_cast<int64_t>(limits.max_compute_workgroup_storage_size);
 }
@@ -50,12 +50,13 @@ void BlockTile::declare(Kernel& k) const {
 }
 
 std::optional<BlockTile> block_tile_for(int64_t rows, int64_t columns, const Target& target) {
+  const std::vector<MatrixShape> shapes = matrices_of_halves(target);
   std::optional<BlockTile> found;
   for (BlockTile tile : kTiles)
-    for (const MatrixShape& shape : target.matrices) {
+    for (const MatrixShape& shape : shapes) {
       tile.shape = shape;
       tile.lanes = target.subgroup_max_size;
-      if (shape.m == 0 || !suits(tile, target.limits)) continue;
+      if (!suits(tile, target.limits)) continue;
       found = tile;
       if (tile.tiles(rows, columns) >= kEnoughTiles) return found;
       break;

@@ -71,8 +71,7 @@ constexpr int64_t kMostLaneSums = 128;  // of the result, that a lane holds
 
 bool suits(const MatrixTile& tile, const AttentionAttrs& a, const Limits& limits) {
   const MatrixShape& s = tile.shape;
-  if (!multiplies_halves(s) || tile.lanes % s.m != 0 || tile.columns % s.n != 0 || tile.columns % s.k != 0)
-    return false;
+  if (tile.lanes % s.m != 0 || tile.columns % s.n != 0 || tile.columns % s.k != 0) return false;
   if (tile.columns / 8 % tile.shares() != 0 || s.m * tile.values(a) * 8 > kMostLaneSums * tile.lanes) return false;
   const auto lanes = static_cast<uint32_t>(tile.subgroups * tile.lanes);
   return workgroup_size(limits, lanes) == lanes &&
@@ -85,13 +84,13 @@ std::optional<MatrixTile> matrix_tile_for(const Node& node, const AttentionAttrs
   if (!may_round(node) || !wants_matrix_units(target, options, a.queries >= kFewQueries) ||
       bindings > target.limits.max_storage_buffers_per_shader_stage)
     return {};
+  const std::vector<MatrixShape> shapes = matrices_of_halves(target);
   for (MatrixTile tile : kMatrixTiles)
-    for (const MatrixShape& shape : target.matrices) {
+    for (const MatrixShape& shape : shapes) {
       tile.shape = shape;
       tile.lanes = target.subgroup_max_size;
       // Half of the queries of a tile at least are there.
-      if (shape.m > 0 && (tile.subgroups == 1 || tile.rows() < 2 * a.queries) && suits(tile, a, target.limits))
-        return tile;
+      if ((tile.subgroups == 1 || tile.rows() < 2 * a.queries) && suits(tile, a, target.limits)) return tile;
     }
   return {};
 }

@@ -47,12 +47,13 @@ MatmulTile matmul_tile_for(const Matmul& matmul, bool quads, const Limits& limit
 
 std::optional<MatmulMatrixTile> matmul_matrix_tile_for(const Matmul& p, const Target& target) {
   const int64_t lanes = target.subgroup_max_size;
+  const std::vector<MatrixShape> shapes = matrices_of_halves(target);
   std::optional<MatmulMatrixTile> found;
   for (MatmulMatrixTile tile : kMatrixTiles)
-    for (const MatrixShape& shape : target.matrices) {
+    for (const MatrixShape& shape : shapes) {
       tile.shape = shape;
-      const bool divides = multiplies_halves(shape) && tile.sub_m() % shape.m == 0 && tile.sub_n() % shape.n == 0 &&
-                           tile.depth % shape.k == 0 && lanes % (shape.n / 4) == 0;
+      const bool divides = tile.sub_m() % shape.m == 0 && tile.sub_n() % shape.n == 0 && tile.depth % shape.k == 0 &&
+                           lanes % (shape.n / 4) == 0;
       const int64_t workgroup = tile.subgroups() * lanes;
       const int64_t bytes = (tile.a_units(p) + tile.b_units(p) + tile.sum_units()) * int64_t{kVec4Bytes};
       if (!divides || tile.side * tile.depth / 8 % workgroup != 0 ||

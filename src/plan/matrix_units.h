@@ -1,4 +1,7 @@
 #pragma once
+#include <algorithm>
+#include <vector>
+
 #include "ops/common.h"
 #include "plan/lowering.h"
 
@@ -21,9 +24,17 @@ inline bool wants_matrix_units(const Target& target, const PlanOptions& options,
 // Whether the precision lets the node round its operands (passes/precision.cpp).
 inline bool may_round(const Node& node) { return flag(node, "halves"); }
 
-// Matrices of halves with sums in singles, whose rows and columns are whole eights.
-inline bool multiplies_halves(const MatrixShape& shape) {
-  return shape.input == DType::F16 && shape.result == DType::F32 && shape.m > 0 && shape.k % 8 == 0 && shape.n % 8 == 0;
+// The target's matrices of halves with sums in singles whose rows and columns are whole eights, the largest first.
+inline std::vector<MatrixShape> matrices_of_halves(const Target& target) {
+  std::vector<MatrixShape> shapes;
+  for (const MatrixShape& s : target.matrices)
+    if (s.input == DType::F16 && s.result == DType::F32 && s.m > 0 && s.k > 0 && s.n > 0 && s.k % 8 == 0 &&
+        s.n % 8 == 0)
+      shapes.push_back(s);
+  std::stable_sort(shapes.begin(), shapes.end(), [](const MatrixShape& a, const MatrixShape& b) {
+    return uint64_t{a.m} * a.n * a.k > uint64_t{b.m} * b.n * b.k;
+  });
+  return shapes;
 }
 
 // The error word tells of values that halves do not hold; with check_finite it tells of those that are stored too.
