@@ -299,6 +299,26 @@ Tensor with(Tensor t, int64_t at, double value) {
   return t;
 }
 
+// Loss scaling counts on products that overflow: what is too large is infinite, and told only where values are tested.
+TEST(MatrixProductOfSingles, IsInfiniteBeyondHalves) {
+  if (!the_device()) GTEST_SKIP() << "this adapter has no matrix units";
+  Graph graph;
+  const ValueId a = graph.add_input("a", {DType::F32, {20, 24}}), b = graph.add_input("b", {DType::F32, {24, 16}});
+  graph.add_output("y", graph.add("matmul", {a, b}, {}, "product"));
+  const std::map<std::string, Tensor> inputs = {{"a", with(random({20, 24}, 1, 3), 3 * 24 + 5, 1e6)},
+                                                {"b", random({24, 16}, 1, 4)}};
+  const Made made = run_on(*the_device(), graph, inputs, the_device()->limits());
+  EXPECT_TRUE(uses_matrices(made.plan));
+  const Tensor& y = made.outputs.at("y");
+  for (int64_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isfinite(get(y, i)), i / 16 != 3) << i;
+  try {
+    run_on(*the_device(), graph, inputs, the_device()->limits(), true);
+    FAIL() << "it was not told";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::NonFinite);
+  }
+}
+
 // A number that halves do not hold ends in an error, wherever it stands, and the largest that they hold in none.
 TEST(MatrixAttentionTiles, RefuseWhatHalvesDoNotHold) {
   const LongAttention c{{1, 1, 20, 8}, {1, 1, 50, 8}, {1, 1, 50, 16}};
