@@ -149,11 +149,12 @@ build-forky:
 	@$(FORKY) cmake --preset forky >/dev/null
 	@$(FORKY) cmake --build --preset forky -j $(JOBS) --target gyrus $(FORKY_TARGETS)
 
-test-forky: FORKY_TARGETS = conformance_ops conformance_runtime conformance_program
+test-forky: FORKY_TARGETS = conformance_ops conformance_runtime conformance_program conformance_llm
 test-forky: build-forky
 	$(FORKY) build/forky/bin/gyrus devices | tee build/forky/devices.txt
 	grep -q 'shader-f16.*subgroups.*subgroup-matrix' build/forky/devices.txt
 	$(FORKY) ctest --test-dir build/forky --output-on-failure -j $(JOBS) -R '^conformance_(ops|runtime|program)'
+	$(FORKY) build/forky/tests/conformance_llm --gtest_brief=1 --gtest_filter='Stories.ProductsOfHalves*'
 
 # gyrus with that Dawn, the loader and the C library: for any x86-64 Linux.
 bundle-forky: build-forky

@@ -145,4 +145,33 @@ inline ValueId conv(Graph& graph, ValueId x, int64_t in, int64_t out, int64_t ke
       {{"dilation", std::vector<int64_t>(3, dilation)}, {"pads", std::vector<int64_t>(6, pad)}}, label);
 }
 
+inline constexpr int kMeasured = 5;  // runs, of which the least counts
+
+struct Rates {
+  double ms = 0, flops = 0, bytes = 0;
+  double gflops() const { return flops / ms * 1e-6; }
+  double gbytes() const { return bytes / ms * 1e-6; }
+};
+
+// The least of a few runs of all steps but those whose label is in `ignored`.
+inline Rates measure(WarmUp& warm_up, Executor& executor, const std::map<std::string, Tensor>& inputs,
+                     const std::vector<std::string>& ignored) {
+  RunOptions run;
+  run.profile = true;
+  Rates best;
+  executor.run(inputs);
+  for (int repeat = 0; repeat < kMeasured; ++repeat) {
+    warm_up.run();
+    Rates now;
+    for (const StepTime& step : executor.run(inputs, run).profile.steps) {
+      if (std::find(ignored.begin(), ignored.end(), step.label) != ignored.end()) continue;
+      now.ms += static_cast<double>(step.end_ns - step.begin_ns) * 1e-6;
+      now.flops += step.flops;
+      now.bytes += step.bytes;
+    }
+    if (best.ms == 0 || now.ms < best.ms) best = now;
+  }
+  return best;
+}
+
 }  // namespace gyrus::bench

@@ -1,8 +1,9 @@
 // Language models with random weights in the shapes of Llama-3.2-1B and Llama-3.1-8B: tokens per second behind a text
 // of 100 tokens with the share of the rate at which a kernel copies, and a prompt of 512 tokens with the share of the
 // rate of a product of 4096 × 4096 matrices in f32, in the same run.
-//   llm [--quick] [--only WORD] [--default-limits] [--json FILE]
-// --quick measures a small shape, for software adapters. bench/peers/torch_llm.py measures the same shapes in PyTorch.
+//   llm [--quick] [--precision f32|f16] [--only WORD] [--default-limits] [--json FILE]
+// --precision f16 lets matrix units multiply prompts. --quick measures a small shape, for software adapters.
+// bench/peers/torch_llm.py measures the same shapes in PyTorch.
 #include <chrono>
 #include <cstring>
 
@@ -17,7 +18,7 @@ using namespace gyrus::bench;
 
 namespace {
 
-constexpr const char* kUsage = "llm [--quick] [--only WORD] [--default-limits] [--json FILE]";
+constexpr const char* kUsage = "llm [--quick] [--precision f32|f16] [--only WORD] [--default-limits] [--json FILE]";
 constexpr int kTokens = 30, kRepeats = 3;
 constexpr int64_t kPosition = 100, kPrompt = 512;
 
@@ -203,13 +204,14 @@ std::pair<double, double> decode(llm::Runner& runner) {
   return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), on_gpu};
 }
 
-nlohmann::json measure(WarmUp& warm_up, const Device& device, const Sized& sized, BlockType type, double copy,
-                       double product) {
+nlohmann::json measure(WarmUp& warm_up, const Device& device, const Sized& sized, BlockType type, Precision precision,
+                       double copy, double product) {
   const auto weights = std::make_shared<RandomWeights>(sized, type);
   TextOptions options;
   options.context = 1024;
   options.chunk = kPrompt;
   options.cache = CacheFormat::F16;
+  options.precision = precision;
   const auto model = std::make_shared<llm::Model>(
       sized.config, [weights](const std::string& name) { return (*weights)(name); }, options, sized.name);
   llm::Runner runner(device, model);
@@ -249,6 +251,7 @@ nlohmann::json measure(WarmUp& warm_up, const Device& device, const Sized& sized
   print_kernels(device, runner, kPrompt, 0);
   return {{"name", sized.name},
           {"format", to_string(type)},
+          {"precision", to_string(precision.storage)},
           {"bytes_per_token", bytes},
           {"decode_wall_ms", wall * 1e3},
           {"decode_gpu_ms", gpu * 1e3},
@@ -263,7 +266,18 @@ nlohmann::json measure(WarmUp& warm_up, const Device& device, const Sized& sized
 }
 
 int run(int argc, char** argv) {
-  const Arguments a = parse(argc, argv, kUsage);
+  std::vector<char*> rest;
+  Precision precision{};
+  for (int i = 0; i < argc; ++i) {
+    if (std::string(argv[i]) != "--precision" || i + 1 == argc) {
+      rest.push_back(argv[i]);
+      continue;
+    }
+    const std::string named = argv[++i];
+    if (named != "f32" && named != "f16") fail(ErrorCode::InvalidInput, "bench", "usage: ", kUsage);
+    if (named == "f16") precision = Precision::F16;
+  }
+  const Arguments a = parse(static_cast<int>(rest.size()), rest.data(), kUsage);
   const Limits limits = default_limits();
   const Device device = open_best(a.default_limits ? &limits : nullptr);
   WarmUp warm_up(device);
@@ -274,7 +288,7 @@ int run(int argc, char** argv) {
   for (const Sized& sized : shapes(a.quick))
     for (const BlockType type : {BlockType::Q4_0, BlockType::Q4_K}) {
       if (!a.only.empty() && (sized.name + " " + to_string(type)).find(a.only) == std::string::npos) continue;
-      report["results"].push_back(measure(warm_up, device, sized, type, copy, product));
+      report["results"].push_back(measure(warm_up, device, sized, type, precision, copy, product));
       save(a, report);
     }
   return 0;

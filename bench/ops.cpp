@@ -17,39 +17,11 @@ using namespace gyrus::bench;
 namespace {
 
 constexpr const char* kUsage = "ops [--quick] [--only WORD] [--default-limits] [--json FILE]";
-constexpr int kRepeats = 5;
-
-struct Rates {
-  double ms = 0, flops = 0, bytes = 0;
-  double gflops() const { return flops / ms * 1e-6; }
-  double gbytes() const { return bytes / ms * 1e-6; }
-};
-
-// The least of a few runs of all steps but those whose label is in `ignored`.
-Rates measure(WarmUp& warm_up, Executor& executor, const std::map<std::string, Tensor>& inputs,
-              const std::vector<std::string>& ignored) {
-  RunOptions run;
-  run.profile = true;
-  Rates best;
-  executor.run(inputs);
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    warm_up.run();
-    Rates now;
-    for (const StepTime& step : executor.run(inputs, run).profile.steps) {
-      if (std::find(ignored.begin(), ignored.end(), step.label) != ignored.end()) continue;
-      now.ms += static_cast<double>(step.end_ns - step.begin_ns) * 1e-6;
-      now.flops += step.flops;
-      now.bytes += step.bytes;
-    }
-    if (best.ms == 0 || now.ms < best.ms) best = now;
-  }
-  return best;
-}
 
 // The least time from the first kernel to the last.
 double whole_ms(WarmUp& warm_up, Executor& executor, const std::map<std::string, Tensor>& inputs) {
   double best = 0;
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+  for (int repeat = 0; repeat < kMeasured; ++repeat) {
     warm_up.run();
     const double ms = executor.run(inputs).profile.gpu_seconds * 1e3;
     if (best == 0 || ms < best) best = ms;

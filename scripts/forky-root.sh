@@ -25,6 +25,11 @@ inside() {
     mount --rbind /dev "$root/dev"
     mkdir -p "$root/gyrus"
     mount --bind "$tree" "$root/gyrus"
+    # Test data beside the tree are found where the tests look for them.
+    if [ -d "$tree/../shared/data" ]; then
+      mkdir -p "$root/shared/data"
+      mount --bind "$tree/../shared/data" "$root/shared/data"
+    fi
     exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 XDG_RUNTIME_DIR=/tmp \
       DEBIAN_FRONTEND=noninteractive CCACHE_DIR=/var/cache/ccache ${GYRUS_TEST_FULL:+GYRUS_TEST_FULL=1} bash -euc "cd /gyrus && exec \"\$@\"" forky "$@"
   ' forky "$root" "$tree" "$@"

@@ -165,7 +165,9 @@ void add_device_options(CLI::App& command, DeviceArguments& arguments) {
                   "Plan for the limits of the adapter, WebGPU's defaults, or a JSON file's")
       ->type_name("adapter|default|FILE")
       ->capture_default_str();
-  command.add_option("--precision", arguments.precision, "Storage of feature maps: f32, f16, or f32 where it fits")
+  command
+      .add_option("--precision", arguments.precision,
+                  "Feature maps, and what matrix units multiply: f32, f16, or f32 where it fits")
       ->check(CLI::IsMember({"f32", "f16", "auto"}))
       ->type_name("f32|f16|auto")
       ->capture_default_str();

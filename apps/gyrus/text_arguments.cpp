@@ -63,8 +63,12 @@ void add_text_options(CLI::App& command, TextArguments& arguments) {
       ->capture_default_str();
 }
 
-TextOptions text_options(const TextArguments& arguments) {
+TextOptions text_options(const TextArguments& arguments, const DeviceArguments& device) {
   TextOptions options = arguments.options;
+  PrecisionChoice precision = parse_precision(device.precision);
+  options.matrix = matrix_use(device, precision);
+  // Weights and cache have formats of their own; only halves that are asked for are computed from.
+  if (precision == PrecisionChoice::F16) options.precision = Precision::F16;
   options.cache = arguments.cache == "q8"    ? CacheFormat::Q8
                   : arguments.cache == "f16" ? CacheFormat::F16
                                              : CacheFormat::F32;
@@ -93,7 +97,7 @@ void add_sampling_options(CLI::App& command, Sampling& sampling) {
 }
 
 TextGenerator open_text_model(const std::string& model, const TextArguments& text, const DeviceArguments& device) {
-  TextOptions options = text_options(text);
+  TextOptions options = text_options(text, device);
   DeviceArguments chosen = device;
   if (chosen.device.empty()) chosen.device = "webgpu";
   const Device opened = open(chosen, options.limits);
@@ -105,7 +109,7 @@ TextGenerator open_text_model(const std::string& model, const TextArguments& tex
 
 void print_text_plan(const std::string& model, const TextArguments& text, const DeviceArguments& device) {
   const CompileTarget target = plan_target(device);
-  TextOptions options = text_options(text);
+  TextOptions options = text_options(text, device);
   const TextModelInfo info = describe_text_model(model);
   if (options.context == 0) options.context = std::min<int64_t>(info.context, 4096);
   const TextMemory memory = plan_text_model(model, target, options);

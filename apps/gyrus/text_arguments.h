@@ -14,8 +14,8 @@ struct TextArguments {
   std::string cache = "f32";
 };
 void add_text_options(CLI::App& command, TextArguments& arguments);
-// The options with the cache that was asked for.
-TextOptions text_options(const TextArguments& arguments);
+// The options with the cache and the precision that were asked for.
+TextOptions text_options(const TextArguments& arguments, const DeviceArguments& device);
 
 // --temperature, --top-k, --top-p, --min-p, --repetition-penalty and --seed.
 void add_sampling_options(CLI::App& command, Sampling& sampling);

@@ -141,6 +141,7 @@ class Graph {
   const Tensor& constant(ValueId id) const;
   void set_type(ValueId id, TensorType type) { values_.at(id).type = std::move(type); }
   void set_name(ValueId id, std::string name) { values_.at(id).name = std::move(name); }
+  void set_attr(size_t node, const std::string& name, Attr value) { nodes_.at(node).attrs.set(name, std::move(value)); }
 
  private:
   ValueId new_value(TensorType type, std::string name);

@@ -27,6 +27,10 @@ struct TextOptions {
   int64_t sequences = 1;  // that it holds at once
   int64_t chunk = 256;    // tokens of a prompt that go through at once, at most
   CacheFormat cache = CacheFormat::F32;
+  // F16: what matrix units multiply, where the device was opened with some, is rounded to halves: prompts of more than
+  // a few tokens. Sums are f32, and all else is as it is with F32.
+  Precision precision{};
+  MatrixUse matrix = MatrixUse::Auto;
   std::optional<Limits> limits{};  // that plans keep, where that is to be less than the device has
 };
 

@@ -150,6 +150,9 @@ struct OpDef {
   // value that stands for the result of `last`, else kNoValue. For ops that models often bring in parts.
   ValueId (*from_parts)(Rewriter& rewrite, const Node& last) = nullptr;
   bool has_kernel = false;  // the planner decides which nodes it takes; others are decomposed there
+  // Sums products of its operands, and may round those to halves first where the attribute halves = 1 says so, which
+  // assign_precision gives it.
+  bool multiplies = false;
 
   // Floating-point operations of the node (a multiply-add counts two).
   double (*flops)(const Node& node, const std::vector<TensorType>& inputs,

@@ -1,18 +1,46 @@
 // matmul_matrix.wgsl: y[z,m,n] = act(bias[n] + sum over k of a[z,m,k] * b[z,k,n]) by matrix units: halves are multiplied,
-// sums are f32. Plain tensors of halves, read in eights along their rows; batches z broadcast.
+// sums are f32. Plain tensors, read in eights along their rows, singles rounded to halves on the way; batches z broadcast.
 // A workgroup makes a tile of {{tile_m}} × {{tile_n}} results from {{depth}} steps of k at a time in workgroup memory,
 // rows as they lie in memory and {{a_row}} and {{b_row}} vec4 of eight halves apart; the next are read while the last are
 // multiplied. A subgroup makes {{sub_m}} × {{sub_n}} results. Sums go out through workgroup memory.
 {{enable_matrices}}
 {{>elementwise}}
 {{head}}
-fn read_a(i: u32) -> vec4<u32> {
+{{>halves_of}}
+// Eight halves from element i on, of which the row has `left`; zeros behind them.
+fn read_a(i: u32, left: u32) -> vec4<u32> {
+{{#a_halves}}
   return vec4<u32>(a[i / 4u + P.a_shift], a[i / 4u + 1u + P.a_shift]);
+{{/a_halves}}{{#a_singles}}
+  return halves_of(a[i / 4u + P.a_shift], a[i / 4u + 1u + P.a_shift]);
+{{/a_singles}}{{#a_ragged}}
+  var e: array<f32, 8>;
+{{@j=8}}
+  if ({{j}}u < left) {
+    let at = i + {{j}}u + P.a_shift;
+    e[{{j}}] = {{a_element}};
+  }
+{{/j}}
+  return halves_of(vec4<f32>(e[0], e[1], e[2], e[3]), vec4<f32>(e[4], e[5], e[6], e[7]));
+{{/a_ragged}}
 }
-fn read_b(i: u32) -> vec4<u32> {
+fn read_b(i: u32, left: u32) -> vec4<u32> {
+{{#b_halves}}
   return vec4<u32>(b[i / 4u + P.b_shift], b[i / 4u + 1u + P.b_shift]);
+{{/b_halves}}{{#b_singles}}
+  return halves_of(b[i / 4u + P.b_shift], b[i / 4u + 1u + P.b_shift]);
+{{/b_singles}}{{#b_ragged}}
+  var e: array<f32, 8>;
+{{@j=8}}
+  if ({{j}}u < left) {
+    let at = i + {{j}}u + P.b_shift;
+    e[{{j}}] = {{b_element}};
+  }
+{{/j}}
+  return halves_of(vec4<f32>(e[0], e[1], e[2], e[3]), vec4<f32>(e[4], e[5], e[6], e[7]));
+{{/b_ragged}}
 }
-fn epilogue(x: vec4<f32>{{extra_arguments}}) -> vec4<f32> {
+fn epilogue(x: {{T}}{{extra_arguments}}) -> {{T}} {
 {{epilogue}}}
 // Where the matrices of batch z begin.
 fn a_matrix(z: u32) -> u32 {
@@ -35,7 +63,7 @@ fn a_eight(matrix: u32, m0: u32, k0: u32, e: u32) -> vec4<u32> {
   if (m >= P.m || k >= P.k) {
     return vec4<u32>(0u);
   }
-  return read_a(i);
+  return read_a(i, {{#transpose_a}}P.m - m{{/transpose_a}}{{^transpose_a}}P.k - k{{/transpose_a}});
 }
 
 // The same of b: along n, or of a transposed operand along k.
@@ -52,7 +80,7 @@ fn b_eight(matrix: u32, k0: u32, n0: u32, e: u32) -> vec4<u32> {
   if (k >= P.k || n >= P.n) {
     return vec4<u32>(0u);
   }
-  return read_b(i);
+  return read_b(i, {{#transpose_b}}P.k - k{{/transpose_b}}{{^transpose_b}}P.n - n{{/transpose_b}});
 }
 
 {{main}}
@@ -131,10 +159,24 @@ fn b_eight(matrix: u32, k0: u32, n0: u32, e: u32) -> vec4<u32> {
     let m = m0 + row + {{i}}u * {{m}}u + v;
     let n = n0 + column + {{j}}u * {{n}}u + quad * 4u;
     if (m < P.m && n < P.n) {
+{{#wide}}
       let o = ((z * P.m + m) * P.n + n) / 4u;
       let sum = sums[(subgroup * {{m}}u + v) * {{sum_row}}u + quad]{{#bias}} + bias[P.bias_shift + n / 4u]{{/bias}};
       output[o + P.output_shift] = {{store}};
+{{/wide}}{{^wide}}
+      let quad_sums = sums[(subgroup * {{m}}u + v) * {{sum_row}}u + quad];
+      for (var l = 0u; l < min(4u, P.n - n); l++) {
+        let o = (z * P.m + m) * P.n + n + l;
+        let sum = quad_sums[l]{{#bias}} + bias[P.bias_shift + n + l]{{/bias}};
+        output[o + P.output_shift] = {{store}};
+      }
+{{/wide}}
     }
   }
 {{/j}}{{/i}}
+{{#checks_rounded}}
+  if (is_beyond) {
+    report(0u, 0u);
+  }
+{{/checks_rounded}}
 }

@@ -7,7 +7,9 @@ namespace gyrus::llm {
 Plan step_plan(const Model& model, int64_t rows, StepKind kind, const Target& target, const PlanOptions& options) {
   Target used = target;
   if (model.options().limits) used.limits = *model.options().limits;
-  return *plan_program(model.step(rows, kind), used, Precision::F32, options).plan;
+  PlanOptions asked = options;
+  asked.matrix = model.options().matrix;
+  return *plan_program(model.step(rows, kind), used, model.options().precision, asked).plan;
 }
 
 TextMemory planned_memory(const Model& model, const Target& target, const PlanOptions& options) {

@@ -16,7 +16,7 @@ void check_operand(const Node& node, const TensorType& type, const char* what, c
 }
 
 std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 3, 5, {"causal", "window", "scale", "softcap", "hidden"});
+  check_node(node, inputs, 3, 5, {"causal", "window", "scale", "softcap", "hidden", "halves"});
   for (size_t i = 0; i < inputs.size(); ++i)
     if (i != 3 && has_input(node, inputs, i) && inputs[i].dtype != DType::F32)
       fail(ErrorCode::Unsupported, node.op, "input ", i, " is ", to_string(inputs[i].dtype), ", expected f32");
@@ -83,6 +83,10 @@ std::vector<ValueId> decompose(Graph& graph, const Node& node) {
   const auto add = [&](const char* op, const std::vector<ValueId>& inputs, Attrs attrs = {}) {
     return graph.add(op, inputs, std::move(attrs), node.label);
   };
+  const auto product = [&](const std::vector<ValueId>& inputs, Attrs attrs) {
+    if (flag(node, "halves")) attrs.set("halves", int64_t{1});
+    return add("matmul", inputs, std::move(attrs));
+  };
   const auto number = [&](double value) {
     Tensor t(DType::F32, {});
     set(t, 0, value);
@@ -99,7 +103,7 @@ std::vector<ValueId> decompose(Graph& graph, const Node& node) {
     return add("reshape", {add("expand", {apart}, {{"shape", shape}})},
                {{"shape", Shape{a.batch, a.heads, a.keys, depth}}});
   };
-  ValueId scores = add("matmul", {node.inputs[0], repeated(node.inputs[1], a.depth)}, {{"transpose_b", int64_t{1}}});
+  ValueId scores = product({node.inputs[0], repeated(node.inputs[1], a.depth)}, {{"transpose_b", int64_t{1}}});
   scores = add("affine", {scores}, {{"scale", a.softcap > 0 ? a.scale / a.softcap : a.scale}});
   if (a.softcap > 0) scores = add("affine", {add("tanh", {scores})}, {{"scale", a.softcap}});
   if (operand(4) != kNoValue) scores = add("add", {scores, operand(4)});
@@ -123,7 +127,7 @@ std::vector<ValueId> decompose(Graph& graph, const Node& node) {
   if (seen != kNoValue) scores = add("where", {seen, scores, number(-3e38)});
   ValueId parts = add("softmax", {scores}, {{"axis", int64_t{-1}}});
   if (seen != kNoValue) parts = add("where", {seen, parts, number(0)});
-  return {add("matmul", {parts, repeated(node.inputs[2], a.value_depth)})};
+  return {product({parts, repeated(node.inputs[2], a.value_depth)}, {})};
 }
 
 double flops(const Node& node, const std::vector<TensorType>& inputs, const std::vector<TensorType>&) {
@@ -163,6 +167,7 @@ const OpDef kAttention = {
     .decompose = decompose,
     .from_parts = attention_from_parts,
     .has_kernel = true,
+    .multiplies = true,
     .flops = flops,
 };
 

@@ -52,7 +52,7 @@ std::vector<float> unpacked_row(const BlockMatrix& matrix, const RefTensor& word
 }
 
 std::vector<TensorType> infer_matmul(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node_with_body(node, inputs, 2, 6, {"formats", "rows", "expert_count"});
+  check_node_with_body(node, inputs, 2, 6, {"formats", "rows", "expert_count", "halves"});
   const BlockMatmul matmul = block_matmul_of(node, inputs);
   return infer_behind(node, {DType::F32, matmul.result, Layout::Plain}, inputs);
 }
@@ -158,7 +158,7 @@ void reference_gated(const Node& node, const std::vector<const RefTensor*>& inpu
 }
 
 std::vector<TensorType> infer_normed(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 3, 6, {"formats", "rows", "eps", "act"});
+  check_node(node, inputs, 3, 6, {"formats", "rows", "eps", "act", "halves"});
   const BlockNormed normed = block_normed_of(node);
   std::vector<TensorType> own = inputs;
   own.erase(own.begin() + BlockNormed::kGamma);
@@ -225,6 +225,7 @@ BlockNormed block_normed_of(const Node& node) {
   normed.product.op = "block_matmul";
   normed.product.inputs.erase(normed.product.inputs.begin() + BlockNormed::kGamma);
   normed.product.attrs = {{"formats", node.attrs.integers("formats")}, {"rows", node.attrs.integers("rows")}};
+  if (flag(node, "halves")) normed.product.attrs.set("halves", int64_t{1});
   normed.eps = node.attrs.number("eps", normed.eps);
   normed.act = node.attrs.text("act", "");
   return normed;
@@ -296,6 +297,7 @@ const OpDef kBlockMatmul = {
     .takes_body = [](const Node&) { return true; },
     .own_inputs = 6,
     .reads_further = true,
+    .multiplies = true,
     .flops = flops_matmul,
 };
 
@@ -305,6 +307,7 @@ const OpDef kBlockNormed = {
     .reference = reference_normed,
     .decompose = decompose_normed,
     .has_kernel = true,
+    .multiplies = true,
     .flops = flops_normed,
 };
 

@@ -20,7 +20,7 @@ Shape result_shape(const Matmul& matmul) {
 }
 
 std::vector<TensorType> infer(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node_with_body(node, inputs, 2, 3, {"transpose_a", "transpose_b"});
+  check_node_with_body(node, inputs, 2, 3, {"transpose_a", "transpose_b", "halves"});
   expect_float(node, inputs[0], "a");
   expect_float(node, inputs[1], "b");
   const Matmul matmul = matmul_of(node, inputs[0].shape, inputs[1].shape);
@@ -183,6 +183,7 @@ const OpDef kMatmul = {
     .with_others = with_others,
     .gradient = gradient,
     .from_parts = from_parts,
+    .multiplies = true,
     .flops = flops,
 };
 

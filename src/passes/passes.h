@@ -43,7 +43,8 @@ Graph fuse_residual(const Graph& graph);
 Graph fuse_elementwise(const Graph& graph);
 // Gives every value its layout and inserts repack nodes where layouts meet.
 Graph assign_layout(const Graph& graph);
-// Stores packed feature maps in halves where asked. Throws Unsupported for a precision that no kernel has.
+// Where halves are asked for, stores packed feature maps so and lets products round their operands. Throws Unsupported
+// for a precision that no kernel has.
 Graph assign_precision(const Graph& graph, Precision precision);
 // The same for a graph that stays plain, as the CPU runs it: of what convolutions, norms and elementwise ops behind
 // them make, what no other op reads.

@@ -67,6 +67,8 @@ Graph assign_precision(const Graph& graph, Precision precision) {
       result.set_type(id, type);
     }
   }
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
+    if (op(graph.nodes()[n].op).multiplies) result.set_attr(n, "halves", int64_t{1});
   verify(result, "assign_precision");
   return result;
 }

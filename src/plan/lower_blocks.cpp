@@ -6,12 +6,12 @@
 #include "ops/blocks.h"
 #include "ops/common.h"
 #include "ops/fused.h"
-#include "plan/lowering.h"
+#include "plan/block_matrices.h"
+#include "plan/block_windows.h"
 
 namespace gyrus {
 namespace {
 
-constexpr int64_t kUnit = 32;       // elements that kernels unpack at a time
 constexpr int64_t kFewRows = 8;     // up to which the kernel for vectors reads the matrix for four rows at a time
 constexpr uint32_t kTeam = 32;      // lanes that share rows of the matrix
 constexpr uint32_t kVector = 256;   // lanes of a workgroup for vectors
@@ -20,74 +20,10 @@ constexpr int64_t kTeamRows = 2;    // of a matrix that a team takes at a time
 constexpr int64_t kNormedRows = 2;  // of x that are normed in the product's kernel
 constexpr int64_t kEnoughGroups = 512, kMostTurns = 8;  // beyond so many workgroups each takes several turns
 
-std::string kernel_file(BlockType type) {
-  std::string name = cat("block_", to_string(type));
-  for (char& c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return name;
-}
-
 // Formats whose kernel file has `scaled`: 32 elements with one scale, so that sums come before it.
 bool has_scale(BlockType type) { return type == BlockType::Q4_0 || type == BlockType::Q4_K || type == BlockType::Q8_0; }
 
 std::string activation(const std::string& act) { return act == "gelu" ? "gelu_none" : act; }
-
-// Rows of a matrix that one binding holds.
-struct RowWindow {
-  int64_t first = 0, last = 0;  // included
-  Window words;
-  uint64_t begin = 0;  // byte of the binding at which row `first` starts
-};
-
-std::vector<RowWindow> cut_rows(const BlockMatrix& matrix, const Storage& storage, const Limits& limits,
-                                const std::string& label) {
-  const auto words = static_cast<uint64_t>(matrix.shape()[3]);
-  const int64_t together = matrix.rows_in_group(), groups = matrix.shape()[2];
-  std::vector<RowWindow> parts;
-  for (int64_t at = 0; at < groups;) {
-    const auto fits = [&](int64_t count) {
-      return fits_window(storage, static_cast<uint64_t>(at) * words, static_cast<uint64_t>(count) * words, limits);
-    };
-    int64_t least = 0, most = groups - at;
-    while (least < most) {
-      const int64_t middle = (least + most + 1) / 2;
-      if (fits(middle))
-        least = middle;
-      else
-        most = middle - 1;
-    }
-    if (least == 0)
-      fail(ErrorCode::OverLimits, label, "a row of ", matrix.row_bytes(), " bytes is larger than a binding may be");
-    RowWindow part;
-    part.words = window(storage, static_cast<uint64_t>(at) * words, static_cast<uint64_t>(least) * words, limits);
-    part.first = at * together;
-    part.last = std::min((at + least) * together, matrix.rows) - 1;
-    part.begin = part.words.skip * 4;
-    parts.push_back(part);
-    at += least;
-  }
-  return parts;
-}
-
-// The matrix, copied where a group of rows lies in two buffers, as it may in constants.
-StoragePtr whole_rows(Lowering& lowering, const BlockMatrix& matrix, const StoragePtr& in, const std::string& label) {
-  const auto words = static_cast<uint64_t>(matrix.shape()[3]);
-  const bool whole =
-      std::all_of(in->chunks.begin(), in->chunks.end(), [&](const Chunk& chunk) { return chunk.first % words == 0; });
-  if (whole) return in;
-  const StoragePtr copy = lowering.make_scratch({DType::U32, matrix.shape(), Layout::Plain}, label);
-  lowering.builder().copy(*in, *copy);
-  return copy;
-}
-
-// What every kernel over blocks is told of a matrix.
-void add_matrix(Kernel& k, const BlockMatrix& matrix, const Storage& storage, const RowWindow& part) {
-  k.read("weights", part.words.range, array_type(storage));
-  k.param("first_n", part.first).param("last_n", part.last).param("w_begin", part.begin);
-  k.param("row_bytes", matrix.row_bytes()).param("units", ceil_div(matrix.columns, kUnit)).param("k", matrix.columns);
-  k.text("format", to_string(matrix.type)).text("unpack", expand_kernel(kernel_file(matrix.type), {}));
-  k.flag("aligned", matrix.row_bytes() % 4 == 0 && block_format(matrix.type).bytes % 4 == 0);
-}
 
 class BlockMatmulEmitter {
  public:
@@ -119,6 +55,7 @@ class BlockMatmulEmitter {
     const TensorType raw{DType::F32, type.shape, Layout::Plain};
     inside_ = node_.outputs.size() == 1 && type.dtype == DType::F32 && body_fits();
     out_ = inside_ ? lowering_.make_storage(node_.outputs[0], node_) : lowering_.make_scratch(raw, label_ + ".sums");
+    if (takes_matrices()) halves_ = emit_half_rows(lowering_, *x_, rows_, matmul_.k, label_);
     int64_t column = 0;
     for (size_t m = 0; m < matmul_.matrices.size(); ++m) {
       const BlockMatrix& matrix = matmul_.matrices[m];
@@ -152,6 +89,16 @@ class BlockMatmulEmitter {
           !in_one(*lowering_.storage(node_.inputs[i])) || lowering_.storage(node_.inputs[i])->dtype != DType::F32)
         return false;
     return true;
+  }
+
+  // Whether matrix units make the results, of which there are many rows.
+  bool takes_matrices() const {
+    const Limits& limits = lowering_.limits();
+    const size_t further = inside_ ? node_.inputs.size() - std::min(own_inputs(node_), node_.inputs.size()) : 0;
+    return may_round(node_) && !routed_ && !normed_ && rows_ > kFewRows &&
+           wants_matrix_units(lowering_.target(), lowering_.options(), true) &&
+           block_tile_for(rows_, matmul_.n, lowering_.target()) && fits_half_rows(rows_, matmul_.k, limits) &&
+           4 + (bias_ ? 1 : 0) + further <= limits.max_storage_buffers_per_shader_stage;
   }
 
   void add_body(Kernel& k) {
@@ -191,6 +138,8 @@ class BlockMatmulEmitter {
       const int64_t count = rows_together(first);
       if (routed_ || normed_ || count <= kFewRows)
         emit_vector(matrix, weights, part, column, first, count);
+      else if (halves_)
+        emit_matrices(matrix, weights, part, column, first, count);
       else
         emit_tiles(matrix, weights, part, column, first, count);
       first += count;
@@ -201,20 +150,33 @@ class BlockMatmulEmitter {
                     int64_t first, int64_t count) {
     const auto begin = static_cast<uint64_t>(first / shared_by_),
                end = static_cast<uint64_t>((first + count - 1) / shared_by_) + 1;
-    const auto width = static_cast<uint64_t>(matmul_.k), n = static_cast<uint64_t>(width_);
+    const auto width = static_cast<uint64_t>(matmul_.k);
     const bool quads = matmul_.k % 4 == 0 && std::all_of(x_->chunks.begin(), x_->chunks.end(), [](const Chunk& c) {
                          return c.first % 4 == 0 && c.byte_offset % 16 == 0;
                        });
     const Storage x = quads ? quad_view(*x_) : *x_;
     const uint64_t lanes = quads ? 4 : 1;
     k.read("x", x, window(x, begin * width / lanes, (end - begin) * width / lanes, lowering_.limits()));
-    k.param("x_last", end * width / lanes - 1).flag("quads", quads).flag("ragged", matmul_.k % kUnit != 0);
+    k.param("x_last", end * width / lanes - 1).flag("quads", quads).flag("ragged", matmul_.k % kBlockUnit != 0);
     add_matrix(k, matrix, weights, part);
+    add_result(k, column, first, count, false);
+  }
+
+  // The result's rows with bias and body; of operands that were rounded, the kernel says what did not fit.
+  void add_result(Kernel& k, int64_t column, int64_t first, int64_t count, bool rounded) {
+    const auto n = static_cast<uint64_t>(width_);
     if (bias_) k.read("bias", *lowering_.storage(node_.inputs[BlockMatmul::kBias]));
     k.write("output", *out_,
             window(*out_, static_cast<uint64_t>(first) * n, static_cast<uint64_t>(count) * n, lowering_.limits()));
-    k.checks_stored().flag("bias", bias_);
-    k.param("n", width_).param("column", column).param("first_r", first).param("last_r", first + count - 1);
+    if (rounded)
+      checks_rounded(k, lowering_.options());
+    else
+      k.checks_stored();
+    k.flag("bias", bias_)
+        .param("n", width_)
+        .param("column", column)
+        .param("first_r", first)
+        .param("last_r", first + count - 1);
     add_body(k);
   }
 
@@ -230,7 +192,7 @@ class BlockMatmulEmitter {
     Kernel k(lowering_, "block_vector", label_);
     k.workgroup(kVector);
     uint32_t lanes = 1;
-    while (lanes < std::min(kTeam, k.workgroup()) && int64_t{lanes} * 2 * kUnit <= matmul_.k) lanes *= 2;
+    while (lanes < std::min(kTeam, k.workgroup()) && int64_t{lanes} * 2 * kBlockUnit <= matmul_.k) lanes *= 2;
     const int64_t columns = routed_ ? 1 : count > 2 ? 4 : count;
     int64_t own = routed_ ? matrix.rows / matmul_.expert_count : part.last + 1 - part.first;
     const int64_t rows = kTeamRows;
@@ -251,7 +213,7 @@ class BlockMatmulEmitter {
     k.constant("lanes", lanes).constant("teams", teams).constant("rows", rows).constant("columns", columns);
     const uint64_t sums = static_cast<uint64_t>(rows * columns) * k.workgroup();
     uint32_t span = lanes;
-    while (span < kSpan && int64_t{span} < ceil_div(matmul_.k, kUnit)) span *= 2;
+    while (span < kSpan && int64_t{span} < ceil_div(matmul_.k, kBlockUnit)) span *= 2;
     const auto x_quads = [&] { return static_cast<uint64_t>(columns) * 8 * (span + 1); };
     const uint64_t squares = normed_ ? static_cast<uint64_t>(columns) * k.workgroup() : 0;
     const auto fits = [&] {
@@ -272,7 +234,7 @@ class BlockMatmulEmitter {
       k.shared("squares", wgsl::f32, squares);
     }
     // Several turns with one x, where there is work enough and x stays in workgroup memory as a whole.
-    const bool whole = staged && int64_t{span} >= ceil_div(matmul_.k, kUnit);
+    const bool whole = staged && int64_t{span} >= ceil_div(matmul_.k, kBlockUnit);
     const int64_t turns = whole ? std::clamp<int64_t>(own / (pairs * teams * kEnoughGroups), 1, kMostTurns) : 1;
     const int64_t row_groups = ceil_div(own, pairs * teams * turns);
     k.param("row_groups", row_groups).param("turns", turns);
@@ -300,6 +262,21 @@ class BlockMatmulEmitter {
     k.dispatch(static_cast<uint64_t>(row_groups * ceil_div(count, tile)), cost(matrix, part, count));
   }
 
+  void emit_matrices(const BlockMatrix& matrix, const Storage& weights, const RowWindow& part, int64_t column,
+                     int64_t first, int64_t count) {
+    const BlockTile tile = *block_tile_for(count, part.last + 1 - part.first, lowering_.target());
+    Kernel k(lowering_, "block_matrices", label_);
+    k.name(cat("block_matrices ", to_string(matrix.type)))
+        .workgroup(static_cast<uint32_t>(tile.workgroup()))
+        .matrices();
+    read_half_rows(k, *halves_, matmul_.k, lowering_.limits(), label_);
+    add_matrix(k, matrix, weights, part);
+    add_result(k, column, first, count, true);
+    tile.declare(k);
+    k.param("r_groups", ceil_div(count, tile.rows));
+    k.dispatch(static_cast<uint64_t>(tile.tiles(count, part.last + 1 - part.first)), cost(matrix, part, count));
+  }
+
   Lowering& lowering_;
   const Node& node_;
   const BlockNormed* normed_;
@@ -307,6 +284,7 @@ class BlockMatmulEmitter {
   std::string label_;
   BlockMatmul matmul_;
   StoragePtr x_, out_;
+  StoragePtr halves_;  // rows of x for matrix units, which then make the results
   int64_t rows_ = 0;
   int64_t width_ = 0;  // of a row of the result
   bool gated_ = false;
@@ -341,44 +319,6 @@ bool suits_block_normed(const Graph& graph, const Node& node, const Target& targ
 void lower_block_normed(Lowering& lowering, const Node& node) {
   const BlockNormed normed = block_normed_of(node);
   BlockMatmulEmitter(lowering, normed.product, &normed, node.inputs[BlockNormed::kGamma]).run();
-}
-
-void lower_block_rows(Lowering& lowering, const Node& node) {
-  const Graph& graph = lowering.graph();
-  const BlockMatrix matrix = block_rows_of(node, graph.type(node.inputs[0]));
-  const StoragePtr weights = whole_rows(lowering, matrix, lowering.storage(node.inputs[0]), label_of(node));
-  const StoragePtr indices = lowering.storage(node.inputs[1]);
-  const StoragePtr out = lowering.make_storage(node.outputs[0], node);
-  const Shape& shape = graph.type(node.inputs[1]).shape;
-  const auto columns = static_cast<uint64_t>(matrix.columns),
-             stride = static_cast<uint64_t>(shape.size() == 2 ? shape[1] : 1);
-  for (const RowWindow& part : cut_rows(matrix, *weights, lowering.limits(), label_of(node)))
-    for (uint64_t first = 0; first < static_cast<uint64_t>(shape[0]);) {
-      uint64_t count = static_cast<uint64_t>(shape[0]) - first;
-      while (count > 1 && !fits_window(*out, first * columns, count * columns, lowering.limits()))
-        count = (count + 1) / 2;
-      if (!fits_window(*out, first * columns, count * columns, lowering.limits()))
-        fail(ErrorCode::OverLimits, label_of(node), "a row of ", columns, " elements does not lie in one binding of ",
-             lowering.limits().max_storage_buffer_binding_size, " bytes");
-      Kernel k(lowering, "block_rows", label_of(node));
-      k.name(cat("block_rows ", to_string(matrix.type))).workgroup(64);
-      k.read("indices", *indices, window(*indices, first * stride, count * stride, lowering.limits()));
-      add_matrix(k, matrix, *weights, part);
-      k.write("output", *out, window(*out, first * columns, count * columns, lowering.limits()));
-      k.reports(ReportKind::Index);
-      k.param("first", first)
-          .param("count", count)
-          .param("stride", stride)
-          .param("column", node.attrs.integer("column", 0));
-      k.param("least", flag(node, "clamp") ? int64_t{0} : int64_t{INT32_MIN})
-          .param("rows", matrix.rows)
-          .param("scale", static_cast<float>(node.attrs.number("scale", 1)));
-      const uint64_t threads = count * static_cast<uint64_t>(ceil_div(matrix.columns, kUnit));
-      k.dispatch((threads + k.workgroup() - 1) / k.workgroup(),
-                 {0, static_cast<double>(count) *
-                         (static_cast<double>(matrix.row_bytes()) + 4.0 * static_cast<double>(columns))});
-      first += count;
-    }
 }
 
 void lower_gated(Lowering& lowering, const Node& node) {

@@ -5,102 +5,16 @@
 #include "core/error.h"
 #include "ops/common.h"
 #include "ops/fused.h"
-#include "ops/matmul.h"
-#include "plan/norm_parts.h"
+#include "plan/matmul_tiles.h"
+#include "plan/matrix_units.h"
 
 namespace gyrus {
 namespace {
 
-// Lanes along each side of a workgroup, results of a lane along each side, steps of k in workgroup memory.
-struct Tile {
-  uint32_t threads, rows, depth;
-  uint32_t side() const { return threads * rows; }
-  uint32_t lanes() const { return threads * threads; }
-  // Of what the lanes of a row or column read: of transposed columns a quad more, which keeps lanes off each other.
-  uint64_t lane_bytes(bool apart) const { return (uint64_t{rows} * depth + (apart ? 4 : 0)) * 4; }
-  uint64_t step_bytes() const { return uint64_t{side()} * 4; }
-  uint64_t bytes(const Matmul& matmul) const {
-    const uint64_t by_lane = threads * lane_bytes(matmul.transpose_b), by_step = depth * step_bytes();
-    return (matmul.transpose_a ? by_step : by_lane) + (matmul.transpose_b ? by_lane : by_step);
-  }
-};
-
 // Every window of an operand meets every window of the other and of the result; beyond this a plan is of no use.
 constexpr size_t kMostDispatches = 1 << 14;
-
-// In order of preference. The large ones are for results that have enough of their tiles to fill a device, the middle
-// ones for those that are read in quads and not narrow. Rows are hardly asked: lengths that come and go should share
-// their kernels.
-constexpr Tile kTiles[] = {{16, 8, 32}, {16, 8, 16}, {16, 8, 8}, {16, 4, 32}, {16, 4, 16},
-                           {8, 4, 8},   {4, 4, 8},   {2, 4, 8},  {1, 4, 4}};
-constexpr uint32_t kLargeSide = 128, kMiddleSide = 64;
-constexpr int64_t kFewRows = 4;
-// Measured on one card (docs/performance.md): workgroups of large and of smaller tiles that fill it, and how long the
-// parts of a cut k should be at least, since their sums are written and read once more.
-constexpr int64_t kEnoughLarge = 256, kEnough = 384, kLeastPart = 512;
-
-int64_t tiles_of(const Matmul& matmul, const Tile& tile) {
-  return element_count(matmul.batch) * ceil_div(matmul.m, tile.side()) * ceil_div(matmul.n, tile.side());
-}
-
-// Into how many parts to cut k.
-int64_t parts_for(const Matmul& matmul, const Tile& tile) {
-  return std::max<int64_t>(std::min(kEnough / tiles_of(matmul, tile), matmul.k / kLeastPart), 1);
-}
-
-Tile tile_for(const Matmul& matmul, bool quads, const Limits& limits) {
-  const auto suits = [&](const Tile& tile) {
-    if (workgroup_size(limits, tile.lanes()) != tile.lanes() ||
-        tile.bytes(matmul) > limits.max_compute_workgroup_storage_size)
-      return false;
-    if (tile.side() == kLargeSide)
-      return tiles_of(matmul, tile) * (quads ? parts_for(matmul, tile) : 1) >= kEnoughLarge;
-    return tile.side() < kMiddleSide || (quads && matmul.n * 2 > kMiddleSide && matmul.m > kFewRows);
-  };
-  const Tile* found = std::find_if(std::begin(kTiles), std::end(kTiles), suits);
-  return found == std::end(kTiles) ? kTiles[std::size(kTiles) - 1] : *found;
-}
-
-// A workgroup of down × across subgroups with matrix units, `depth` steps of k in workgroup memory.
-struct MatrixTile {
-  int64_t side, depth, down, across;
-  MatrixShape shape{};
-  int64_t sub_m() const { return side / down; }  // results of a subgroup
-  int64_t sub_n() const { return side / across; }
-  int64_t subgroups() const { return down * across; }
-  // vec4 of eight halves from row to row, one more than needed: neighbouring rows meet other banks.
-  static int64_t row(int64_t halves) { return halves / 8 + 1; }
-  int64_t a_units(const Matmul& p) const { return p.transpose_a ? depth * row(side) : side * row(depth); }
-  int64_t b_units(const Matmul& p) const { return p.transpose_b ? side * row(depth) : depth * row(side); }
-  int64_t sum_row() const { return shape.n / 4 + 1; }  // vec4
-  int64_t sum_units() const { return subgroups() * shape.m * sum_row(); }
-  int64_t tiles(const Matmul& p) const { return element_count(p.batch) * ceil_div(p.m, side) * ceil_div(p.n, side); }
-};
-constexpr MatrixTile kMatrixTiles[] = {{128, 16, 2, 2}, {64, 32, 2, 2}, {32, 32, 2, 2}, {16, 16, 1, 1}};
-constexpr int64_t kEnoughMatrixTiles = 128, kMostLaneSums = 128;
-
-std::optional<MatrixTile> matrix_tile_for(const Matmul& p, const Target& target) {
-  const int64_t lanes = target.subgroup_max_size;
-  std::optional<MatrixTile> found;
-  for (MatrixTile tile : kMatrixTiles)
-    for (const MatrixShape& shape : target.matrices) {
-      tile.shape = shape;
-      const bool divides = shape.input == DType::F16 && shape.result == DType::F32 && shape.k % 8 == 0 &&
-                           shape.n % 8 == 0 && tile.sub_m() % shape.m == 0 && tile.sub_n() % shape.n == 0 &&
-                           tile.depth % shape.k == 0 && lanes % (shape.n / 4) == 0;
-      const int64_t workgroup = tile.subgroups() * lanes;
-      const int64_t bytes = (tile.a_units(p) + tile.b_units(p) + tile.sum_units()) * int64_t{kVec4Bytes};
-      if (!divides || tile.side * tile.depth / 8 % workgroup != 0 ||
-          tile.sub_m() * tile.sub_n() > kMostLaneSums * lanes ||
-          workgroup_size(target.limits, static_cast<uint32_t>(workgroup)) != workgroup ||
-          bytes > static_cast<int64_t>(target.limits.max_compute_workgroup_storage_size))
-        continue;
-      found = tile;
-      if (tile.tiles(p) >= kEnoughMatrixTiles) return found;
-      break;
-    }
-  return found;
-}
+// Matrix units take no fewer rows, columns or steps of k, unless they are told to.
+constexpr int64_t kFewRows = 4, kNarrow = 8;
 
 // Statements that give the first element of an operand's matrix for batch z.
 std::string matrix_text(char operand, size_t rank) {
@@ -131,18 +45,18 @@ class MatmulEmitter {
       b_shape_ = {b_shape_.end()[-2], b_shape_.back()};
     }
     quads_ = reads_quads();
-    tile_ = tile_for(matmul_, quads_, lowering.limits());
-    if (wants_matrices() && reads_eights()) matrix_tile_ = matrix_tile_for(matmul_, lowering.target());
+    tile_ = matmul_tile_for(matmul_, quads_, lowering.limits());
+    if (wants_matrices() && in_bindings()) matrix_tile_ = matmul_matrix_tile_for(matmul_, lowering.target());
   }
 
   void run() {
     const TensorType& type = lowering_.graph().type(node_.outputs[0]);
     // A body over the raw sum alone runs inside, and so does one with operands of its shape where quads are read;
     // others, and those whose result is in halves, behind it.
-    const bool halves = matrix_tile_ && type.dtype == DType::F16 && body_operands(node_) == 1;
+    const bool halves = matrix_tile_ && wide() && type.dtype == DType::F16 && body_operands(node_) == 1;
     const bool floats = node_.outputs.size() == 1 && (type.dtype == DType::F32 || halves);
     const TensorType raw{DType::F32, type.shape, Layout::Plain};
-    inside_ = floats && (body_operands(node_) == 1 || ((quads_ || matrix_tile_) && reads_further()));
+    inside_ = floats && (body_operands(node_) == 1 || ((quads_ || (matrix_tile_ && wide())) && reads_further()));
     if (inside_)
       out_ = lowering_.make_storage(node_.outputs[0], node_);
     else
@@ -172,33 +86,42 @@ class MatmulEmitter {
     return a_row % 4 == 0 && b_row % 4 == 0 && matmul_.n % 4 == 0 && in_one(*a_, 4) && in_one(*b_, 4) && bias;
   }
 
-  // Whether matrix units are to multiply the operands, which are halves.
+  bool halves() const { return a_->dtype == DType::F16 && b_->dtype == DType::F16; }
+
+  // Whether matrix units are to multiply the operands: halves, or what the precision lets round to halves.
   bool wants_matrices() const {
-    const Target& target = lowering_.target();
-    const MatrixUse use = lowering_.options().matrix;
-    if (use == MatrixUse::Off || !target.features.subgroup_matrix) return false;
-    if (target.subgroup_min_size == 0 || target.subgroup_min_size != target.subgroup_max_size) return false;
-    const bool pays = lowering_.options().conv.stage_weights && matmul_.m > kFewRows;
-    return (use == MatrixUse::On || pays) && a_->dtype == DType::F16 && b_->dtype == DType::F16;
+    // Singles are read twice as slowly, and where k was cut into parts, that made more of the device's units busy.
+    const bool filled =
+        matmul_.n > kNarrow && matmul_.k > kNarrow && (!quads_ || matmul_parts_for(matmul_, tile_) == 1);
+    const bool pays = matmul_.m > kFewRows && (halves() || filled);
+    return (halves() || may_round(node_)) && wants_matrix_units(lowering_.target(), lowering_.options(), pays);
   }
 
-  // Rows of whole eights, and everything in one binding each.
-  bool reads_eights() const {
-    const int64_t a_row = matmul_.transpose_a ? matmul_.m : matmul_.k,
-                  b_row = matmul_.transpose_b ? matmul_.k : matmul_.n;
+  // Everything in one binding each.
+  bool in_bindings() const {
     const auto whole = [&](const Storage& s) {
-      const uint64_t bytes = s.unit_bytes() * 4;
-      return s.units % 4 == 0 && s.chunks.size() == 1 && s.chunks[0].byte_offset % bytes == 0 &&
-             fits_window(s, 0, s.units, lowering_.limits());
+      return s.chunks.size() == 1 && s.units > 0 && fits_window(s, 0, s.units, lowering_.limits());
     };
     const TensorType& type = lowering_.graph().type(node_.outputs[0]);
     const Storage out = storage_shape({DType::F32, type.shape, Layout::Plain});
     const uint64_t most =
         std::min(lowering_.limits().max_storage_buffer_binding_size, lowering_.limits().max_buffer_size);
     const uint32_t bindings = 3 + (has_operand(node_, 2) ? 1 : 0) + (lowering_.options().check_finite ? 1 : 0);
-    const bool bias = !has_operand(node_, 2) || in_one(*lowering_.storage(node_.inputs[2]), 4);
-    return a_row % 8 == 0 && b_row % 8 == 0 && matmul_.n % 4 == 0 && whole(*a_) && whole(*b_) && bias &&
-           out.bytes() <= most && bindings <= lowering_.limits().max_storage_buffers_per_shader_stage;
+    const bool bias = !has_operand(node_, 2) || in_one(*lowering_.storage(node_.inputs[2]), wide() ? 4 : 1);
+    return whole(*a_) && whole(*b_) && bias && out.bytes() <= most && out.units > 0 &&
+           bindings <= lowering_.limits().max_storage_buffers_per_shader_stage;
+  }
+
+  // Whether matrix units' results leave in quads.
+  bool wide() const { return matmul_.n % 4 == 0; }
+
+  // An operand for matrix units: in eights where its rows are made of them, else element by element.
+  void read_eights(Kernel& k, const std::string& name, const Storage& s, int64_t row) const {
+    const uint64_t bytes = s.unit_bytes() * 4;
+    const bool eights = row % 8 == 0 && s.units % 4 == 0 && s.chunks[0].byte_offset % bytes == 0;
+    k.read(name, eights ? quad_view(s) : s);
+    k.flag(name + "_halves", eights && s.dtype == DType::F16).flag(name + "_singles", eights && s.dtype == DType::F32);
+    k.flag(name + "_ragged", !eights).text(name + "_element", eights ? "" : element_text(s, name, "at"));
   }
 
   // Whether the body's further operands can be read beside the others.
@@ -252,7 +175,7 @@ class MatmulEmitter {
     const auto most = static_cast<int64_t>(
         std::min(lowering_.limits().max_storage_buffer_binding_size, lowering_.limits().max_buffer_size) /
         (out_->units * 4));
-    const int64_t wanted = std::max<int64_t>(std::min(parts_for(matmul_, tile_), most), 1);
+    const int64_t wanted = std::max<int64_t>(std::min(matmul_parts_for(matmul_, tile_), most), 1);
     const int64_t part = ceil_div(ceil_div(matmul_.k, wanted), tile_.depth) * tile_.depth;
     const int64_t parts = ceil_div(matmul_.k, part);
     const Storage out = quad_view(*out_);
@@ -286,16 +209,21 @@ class MatmulEmitter {
   }
 
   void emit_matrices() {
-    const MatrixTile& t = *matrix_tile_;
+    const MatmulMatrixTile& t = *matrix_tile_;
     const int64_t lanes = lowering_.target().subgroup_max_size, workgroup = t.subgroups() * lanes;
-    const Storage out = quad_view(*out_);
+    const Storage out = wide() ? quad_view(*out_) : *out_;
     const bool bias = has_operand(node_, 2);
     Kernel k(lowering_, "matmul_matrix", label_of(node_));
     k.name(cat("matmul_matrix ", t.side)).workgroup(static_cast<uint32_t>(workgroup)).matrices();
-    k.read("a", quad_view(*a_)).read("b", quad_view(*b_));
-    if (bias) k.read("bias", quad_view(*lowering_.storage(node_.inputs[2])));
+    read_eights(k, "a", *a_, matmul_.transpose_a ? matmul_.m : matmul_.k);
+    read_eights(k, "b", *b_, matmul_.transpose_b ? matmul_.k : matmul_.n);
+    if (bias) {
+      const Storage& row = *lowering_.storage(node_.inputs[2]);
+      k.read("bias", wide() ? quad_view(row) : row);
+    }
     k.write("output", out).checks_stored();
-    k.flag("bias", bias);
+    // What singles are too large for is infinite, as in maps of halves.
+    k.flag("bias", bias).flag("wide", wide()).flag("checks_rounded", lowering_.options().check_finite);
     k.flag("transpose_a", matmul_.transpose_a).flag("transpose_b", matmul_.transpose_b);
     k.param("m", matmul_.m).param("n", matmul_.n).param("k", matmul_.k);
     k.param("m_tiles", ceil_div(matmul_.m, t.side)).param("n_tiles", ceil_div(matmul_.n, t.side));
@@ -306,13 +234,13 @@ class MatmulEmitter {
     k.constant("matrices_m", t.sub_m() / t.shape.m).constant("matrices_n", t.sub_n() / t.shape.n);
     k.constant("steps", t.depth / t.shape.k).constant("loads_a", t.side * t.depth / 8 / workgroup);
     k.constant("loads_b", t.side * t.depth / 8 / workgroup).constant("sum_row", t.sum_row());
-    k.constant("a_row", MatrixTile::row(a_row)).constant("b_row", MatrixTile::row(b_row));
+    k.constant("a_row", MatmulMatrixTile::row(a_row)).constant("b_row", MatmulMatrixTile::row(b_row));
     k.constant("a_eights", a_row / 8).constant("b_eights", b_row / 8);
     k.shared("a_tile", {Scalar::U32, 4}, static_cast<uint64_t>(t.a_units(matmul_)));
     k.shared("b_tile", {Scalar::U32, 4}, static_cast<uint64_t>(t.b_units(matmul_)));
     k.shared("sums", wgsl::vec4f, static_cast<uint64_t>(t.sum_units()));
     add_batch(k);
-    add_body(k, wgsl::vec4f, out);
+    add_body(k, wide() ? wgsl::vec4f : wgsl::f32, out);
     k.dispatch(static_cast<uint64_t>(t.tiles(matmul_)),
                {flops(), static_cast<double>(a_->bytes() + b_->bytes() + out_->bytes())});
   }
@@ -400,8 +328,8 @@ class MatmulEmitter {
   Shape a_shape_, b_shape_;
   Matmul matmul_;
   bool quads_ = false;  // operands are read in them
-  Tile tile_{};
-  std::optional<MatrixTile> matrix_tile_{};
+  MatmulTile tile_{};
+  std::optional<MatmulMatrixTile> matrix_tile_{};
   StoragePtr out_;
   bool inside_ = false;  // the body runs in the kernels of the product
 };

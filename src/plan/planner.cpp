@@ -93,7 +93,7 @@ Plan lower_graph(const Graph& graph, const Target& target, const PlanOptions& op
   ports.lay_results();
   Plan plan = lowering.builder().finish(options.share_memory, trace ? &trace->memory : nullptr);
   ports.finish(plan);
-  plan.precision = "f32";
+  plan.precision = plan.features.subgroup_matrix ? "f16" : "f32";
   for (const Node& node : graph.nodes())
     for (ValueId id : node.outputs)
       if (graph.type(id).layout == Layout::Packed && graph.type(id).dtype == DType::F16) plan.precision = "f16";

@@ -26,6 +26,8 @@ namespace {
 
 // What rounding to f32 leaves of logits of ordinary size, as the issue asks for it.
 constexpr double kFloats = 1e-3, kBlocks = 2e-3, kGolden = 1e-4;
+// Where operands of products keep 11 bits: logits of some 10 follow.
+constexpr double kHalves = 0.05;
 
 std::vector<std::byte> file_bytes(const std::filesystem::path& path) {
   const std::vector<uint8_t> raw = read_bytes(path);
@@ -169,6 +171,47 @@ TEST(Stories, CachesInHalvesAndBytesAreNearlyTheSame) {
     EXPECT_GT(off, 1e-5) << to_string(format) << ": that is no cache of fewer bits";
     std::printf("cache %s: logits within %.2e\n", to_string(format), off);
   }
+}
+
+// Precision f16 lets matrix units multiply halves, in prompts alone.
+TEST(Stories, ProductsOfHalvesAreNearlyTheSame) {
+  if (test_data().empty()) GTEST_SKIP() << "no test data";
+  const AdapterInfo adapter = choose_adapter("webgpu");
+  if (!adapter.features.subgroup_matrix) GTEST_SKIP() << "this adapter has no matrix units";
+  DeviceOptions device_options;
+  device_options.limits = adapter.limits;
+  device_options.features = adapter.features;
+  const Device with_matrices = open_device(device_options);
+  const Json reference = reference_of(test_data() / "llm/stories260K/reference.json");
+  for (const char* format : {"f32", "q8_0", "q4_1"})
+    for (const NamedLimits& limits : all_limits()) {
+      if (limits.limits && std::string(format) != "q8_0") continue;
+      SCOPED_TRACE(std::string(format) + " " + limits.name);
+      TextOptions options = under(limits.limits);
+      options.precision = Precision::F16;
+      options.matrix = MatrixUse::On;
+      const auto model = model_of(std::make_shared<TextModelFile>(stories(format).string()), options);
+      llm::Runner runner(with_matrices, model);
+      const auto tokens = reference.at(format).at("teacher_forced_tokens").get<std::vector<int32_t>>();
+      const auto want =
+          numbers_of<float>(stories(format).string().substr(0, stories(format).string().size() - 5) + ".logits.f32");
+      const double off = largest_difference(forced(runner, tokens), want);
+      // Rows and weights have 11 bits each, as keys and values in halves have.
+      EXPECT_LE(off, kHalves);
+      if (std::string(limits.name) != "tiny") {
+        EXPECT_GT(off, 1e-4) << "nothing was rounded";
+      }
+      // A token alone is not.
+      const size_t width = want.size() / tokens.size();
+      for (size_t i = 0; i < 8; ++i) {
+        const Tensor logits = runner.prefill(rows_from(tokens, i, i + 1), {}, true).logits;
+        EXPECT_LE(
+            largest_difference(logits, std::vector<float>(want.begin() + static_cast<std::ptrdiff_t>(i * width),
+                                                          want.begin() + static_cast<std::ptrdiff_t>((i + 1) * width))),
+            kBlocks);
+      }
+      std::printf("stories260K-%s %s, products of halves: logits within %.2e\n", format, limits.name, off);
+    }
 }
 
 TEST(Synthetic, KFormatsMatchFloat64) {
