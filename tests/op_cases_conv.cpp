@@ -228,6 +228,9 @@ void add_transposed(std::vector<OpCase>& cases) {
   add("2d_stride", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"stride", Ints{2, 3}}});
   add("2d_more", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"stride", Ints{2, 3}}, {"output_padding", Ints{1, 2}}});
   add("2d_pads", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"pads", pads({1, 0}, {2, 1})}});
+  // All of the map is cut away, and zeros are left.
+  add("1d_beyond", {2, 3, 1}, {3, 4, 1}, {{"stride", Ints{3}}, {"pads", Ints{2, 0}}, {"output_padding", Ints{2}}},
+      true);
   add("2d_negative", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"pads", pads({-1, 0}, {0, -2})}});
   add("2d_dilation", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"dilation", Ints{2, 1}}});
   add("2d_groups", {1, 6, 6, 7}, {6, 2, 3, 3}, {{"groups", int64_t{3}}});

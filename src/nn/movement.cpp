@@ -51,7 +51,8 @@ Value reduce_l1(Value x, const Reduce& over) { return reduce_sum(abs(x), over); 
 Value reduce_l2(Value x, const Reduce& over) { return sqrt(reduce_sum(square(x), over)); }
 
 Value log_sum_exp(Value x, const Reduce& over) {
-  const Value most = reduce_max(x, {all_axes(x, over), true});
+  // Its gradients cancel, but not what they round to.
+  const Value most = detach(reduce_max(x, {all_axes(x, over), true}));
   const Value sum = log(reduce_sum(exp(x - most), over));
   return sum + reshape(most, sum.shape());
 }
