@@ -53,6 +53,14 @@ void add_conv_argmax(std::vector<OpCase>& cases, const ConvSpec& spec) {
       make_case(base, [spec](CaseBuilder& b) { b.output(b.add_node(conv_node(b, spec, "conv_argmax")).front()); }));
 }
 
+// Halves throughout, and weights that are no constants.
+void add_halves(std::vector<OpCase>& cases) {
+  cases.push_back(make_case({"conv_2d_halves", "conv", {}}, [](CaseBuilder& b) {
+    b.output(b.add("conv",
+                   {b.input({1, 3, 6, 7}, DType::F16), b.input({5, 3, 3, 3}, DType::F16), b.input({5}, DType::F16)}));
+  }));
+}
+
 // The orders in which kernels read weights; two of each kind differ in one attribute alone.
 void add_arrange(std::vector<OpCase>& cases) {
   const auto add = [&](const std::string& name, const Shape& w, int64_t begin, int64_t end, int64_t lanes, int64_t held,
@@ -277,6 +285,7 @@ void add_weights(std::vector<OpCase>& cases) {
 }  // namespace
 
 void add_conv_cases(std::vector<OpCase>& cases) {
+  add_halves(cases);
   add_transposed(cases);
   add_weights(cases);
   add_ranks(cases);
