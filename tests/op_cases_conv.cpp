@@ -53,6 +53,14 @@ void add_conv_argmax(std::vector<OpCase>& cases, const ConvSpec& spec) {
       make_case(base, [spec](CaseBuilder& b) { b.output(b.add_node(conv_node(b, spec, "conv_argmax")).front()); }));
 }
 
+// Halves throughout, and weights that are no constants.
+void add_halves(std::vector<OpCase>& cases) {
+  cases.push_back(make_case({"conv_2d_halves", "conv", {}}, [](CaseBuilder& b) {
+    b.output(b.add("conv",
+                   {b.input({1, 3, 6, 7}, DType::F16), b.input({5, 3, 3, 3}, DType::F16), b.input({5}, DType::F16)}));
+  }));
+}
+
 // The orders in which kernels read weights; two of each kind differ in one attribute alone.
 void add_arrange(std::vector<OpCase>& cases) {
   const auto add = [&](const std::string& name, const Shape& w, int64_t begin, int64_t end, int64_t lanes, int64_t held,
@@ -228,6 +236,9 @@ void add_transposed(std::vector<OpCase>& cases) {
   add("2d_stride", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"stride", Ints{2, 3}}});
   add("2d_more", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"stride", Ints{2, 3}}, {"output_padding", Ints{1, 2}}});
   add("2d_pads", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"pads", pads({1, 0}, {2, 1})}});
+  // All of the map is cut away, and zeros are left.
+  add("1d_beyond", {2, 3, 1}, {3, 4, 1}, {{"stride", Ints{3}}, {"pads", Ints{2, 0}}, {"output_padding", Ints{2}}},
+      true);
   add("2d_negative", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"pads", pads({-1, 0}, {0, -2})}});
   add("2d_dilation", {1, 5, 6, 7}, {5, 4, 3, 3}, {{"dilation", Ints{2, 1}}});
   add("2d_groups", {1, 6, 6, 7}, {6, 2, 3, 3}, {{"groups", int64_t{3}}});
@@ -274,6 +285,7 @@ void add_weights(std::vector<OpCase>& cases) {
 }  // namespace
 
 void add_conv_cases(std::vector<OpCase>& cases) {
+  add_halves(cases);
   add_transposed(cases);
   add_weights(cases);
   add_ranks(cases);

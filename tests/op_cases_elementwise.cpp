@@ -194,6 +194,27 @@ void add_logic(std::vector<OpCase>& cases) {
         b.output(b.add(op, {b.input({3, 41}, dtype), b.input({41}, dtype)}));
       }));
     }
+  OpCase bits{"to_bits_some", "to_bits", {}, Fill::Uniform, -400, 400};
+  bits.exact = true;
+  add_unary(cases, bits, {3, 67});
+  for (const DType dtype : {DType::I32, DType::U32})
+    add_unary(cases, exact_case(std::string("from_bits_") + to_string(dtype), "from_bits", 0x3f800000, 0x40800000),
+              {3, 67}, {}, dtype);
+  // Products that pass 32 bits keep the lower ones.
+  for (const DType dtype : {DType::I32, DType::U32})
+    cases.push_back(
+        make_case(exact_case(std::string("mul_wraps_") + to_string(dtype), "mul", 1, 1000), [=](CaseBuilder& b) {
+          Tensor factor(dtype, {}), low(dtype, {});
+          set(factor, 0, 2000000011);
+          set(low, 0, 65535);
+          const ValueId y = b.add("mul", {b.input({3, 67}, dtype), b.graph.add_constant("factor", factor)});
+          b.output(b.add("bit_and", {y, b.graph.add_constant("low", low)}));
+        }));
+  cases.push_back(make_case(exact_case("mod_u32_large", "mod", 1, 20), [](CaseBuilder& b) {
+    Tensor top(DType::U32, {});
+    set(top, 0, 4294967291.0);
+    b.output(b.add("mod", {b.input({41}, DType::U32), b.graph.add_constant("top", top)}));
+  }));
   for (const std::string op : {"mod", "fmod"}) {
     cases.push_back(make_case(exact_case(op + "_u32", op, 1, 20), [op](CaseBuilder& b) {
       b.output(b.add(op, {b.input({3, 41}, DType::U32), b.input({41}, DType::U32)}));

@@ -52,6 +52,10 @@ void add_matmuls(std::vector<OpCase>& cases) {
   add_matmul(cases, {"body", {9, 20}, {20, 33}, {}, true, {step("relu", {0})}});
   add_matmul(cases, {"residual", {9, 20}, {20, 33}, {}, false, {step("add", {0, 1})}, {9, 33}});
   add_matmul(cases, {"row_gate", {2, 9, 20}, {20, 33}, {}, true, {step("sigmoid", {0}), step("mul", {1, 2})}, {33}});
+  cases.push_back(make_case({"matmul_bias_halves", "matmul", {}}, [](CaseBuilder& build) {
+    build.output(build.add("matmul", {build.input({9, 20}, DType::F16), build.input({20, 33}, DType::F16),
+                                      build.input({33}, DType::F16)}));
+  }));
   add_matmul(cases, {"halves", {9, 20}, {20, 33}}, DType::F16);
   // Rows of whole quads, for which there is a way of its own.
   add_matmul(cases, {"quads", {37, 36}, {36, 52}});

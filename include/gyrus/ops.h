@@ -91,6 +91,8 @@ inline Value isinf(Value x, bool negative = true, bool positive = true) {
 inline Value atan2(Value a, Value b) { return apply("atan2", {a, b}); }
 inline Value mod(Value a, Value b) { return apply("mod", {a, b}); }
 inline Value fmod(Value a, Value b) { return apply("fmod", {a, b}); }
+inline Value to_bits(Value x) { return apply("to_bits", {x}); }
+inline Value from_bits(Value x) { return apply("from_bits", {x}); }
 inline Value idiv(Value a, Value b) { return apply("idiv", {a, b}); }
 inline Value equal(Value a, Value b) { return apply("equal", {a, b}); }
 inline Value less(Value a, Value b) { return apply("less", {a, b}); }

@@ -190,6 +190,12 @@ void Body::run_strip(const Source* sources, std::byte* const* sinks, int64_t cou
       step.fast(call);
       continue;
     }
+    if (step.row->word && step.out != Lane::F32) {
+      const auto* a = static_cast<const uint32_t*>(strips[step.inputs[0]]);
+      const auto* b = static_cast<const uint32_t*>(strips[step.inputs[1]]);
+      for (int64_t i = 0; i < count; ++i) static_cast<uint32_t*>(out)[i] = step.row->word(a[i], b[i]);
+      continue;
+    }
     double args[8];
     for (int64_t i = 0; i < count; ++i) {
       for (size_t k = 0; k < step.inputs.size(); ++k) args[k] = value_of(step.in[k], strips[step.inputs[k]], i);

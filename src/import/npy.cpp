@@ -142,7 +142,11 @@ Array read_npz(Bytes file, const std::string& name, const std::string& subject) 
 }
 
 std::vector<std::byte> write_npy(const Tensor& tensor, Elem elem) {
-  const Kind& kind = kind_of(elem == Elem::BF16 ? Elem::F32 : elem);
+  // numpy has no name for these.
+  const Kind& kind = kind_of(elem == Elem::BF16 ? Elem::F32
+                             : elem == Elem::I4 ? Elem::I8
+                             : elem == Elem::U4 ? Elem::U8
+                                                : elem);
   std::string shape = "(";
   for (const int64_t extent : tensor.shape) shape += std::to_string(extent) + (tensor.shape.size() == 1 ? "," : ", ");
   if (tensor.shape.size() > 1) shape.resize(shape.size() - 2);

@@ -66,6 +66,9 @@ Val operator/(double a, Val b);
 
 // As ONNX's Cast: floats to integers truncate, integers to narrower ones wrap.
 Val cast(Val x, Elem to);
+// The bits of a u32 as an i32 has them, and back; a cast of gyrus would clamp.
+Val with_sign(Val x);
+Val without_sign(Val x);
 Val where(Val condition, Val a, Val b);
 Val reshape(Val x, const Shape& shape);  // one extent may be -1
 Val transpose(Val x, const Ints& perm);

@@ -86,5 +86,6 @@ void add_control_ops(OpTable& table);
 void add_signal_ops(OpTable& table);
 void add_sampling_ops(OpTable& table);
 void add_microsoft_twins(OpTable& table);
+void add_microsoft_quantized_ops(OpTable& table);
 
 }  // namespace gyrus::onnx

@@ -9,6 +9,8 @@ namespace {
 
 int bits_of(Elem elem) {
   switch (elem) {
+    case Elem::U4:
+    case Elem::I4: return 4;
     case Elem::U8:
     case Elem::I8: return 8;
     case Elem::U16:
@@ -20,7 +22,7 @@ int bits_of(Elem elem) {
 // Bytes have no arithmetic on devices: they are computed as i32.
 Val wide(Val x) {
   if (x.dtype() == DType::U8) return as(op("cast", {x}, {{"to", "i32"}}), Elem::I32);
-  if (x.elem == Elem::I8 || x.elem == Elem::I16) return as(x, Elem::I32);
+  if (x.elem == Elem::I4 || x.elem == Elem::I8 || x.elem == Elem::I16) return as(x, Elem::I32);
   if (x.elem == Elem::U16 || x.elem == Elem::U64) return as(x, Elem::U32);
   return x;
 }
@@ -44,7 +46,8 @@ Val arithmetic(const char* name, Vals operands) {
   if (std::string_view(name) == "div" && is_integer(operands[0]) && operands[0].is_constant() &&
       operands[1].is_constant())
     return as(divided(operands[0], operands[1]), operands[0].elem);
-  const Val result = op(name, operands);
+  const bool whole = std::string_view(name) == "div" && is_integer(operands[0]);
+  const Val result = op(whole ? "idiv" : name, operands);
   return bits_of(elem) < 32 ? cast(result, elem) : as(result, elem);
 }
 
@@ -201,9 +204,11 @@ Vals bit_cast(Ctx& c) {
   const auto is = [&](Elem a, Elem b) { return (x.elem == a && to == b) || (x.elem == b && to == a); };
   if (x.elem == to) return {x};
   if (is(Elem::Bool, Elem::U8) || is(Elem::U8, Elem::I8) || is(Elem::U16, Elem::I16)) return {cast(x, to)};
-  const bool narrow = x.elem == Elem::F32 || x.elem == Elem::I32 || x.elem == Elem::U32;
-  if (narrow && (to == Elem::F32 || to == Elem::I32 || to == Elem::U32))
-    return {as(op("bitcast", {x}, {{"to", gyrus::to_string(stored_as(to, "BitCast"))}}), to)};
+  if (x.elem == Elem::F32 && to == Elem::U32) return {as(op("to_bits", {x}), to)};
+  if (x.elem == Elem::F32 && to == Elem::I32) return {with_sign(as(op("to_bits", {x}), Elem::U32))};
+  if ((x.elem == Elem::I32 || x.elem == Elem::U32) && to == Elem::F32) return {as(op("from_bits", {x}), to)};
+  if (x.elem == Elem::U32 && to == Elem::I32) return {with_sign(x)};
+  if (x.elem == Elem::I32 && to == Elem::U32) return {without_sign(x)};
   unsupported(cat("the bits of ", to_string(x.elem), " as ", to_string(to)));
 }
 
@@ -218,7 +223,6 @@ Vals with_alpha(Ctx& c, const char* name, double alpha) {
 
 void add_math_ops(OpTable& t) {
 #define GYRUS_UNARY(onnx, name) t[onnx] = [](Ctx& c) { return Vals{unary(name, c.in(0))}; }
-  GYRUS_UNARY("Abs", "abs");
   GYRUS_UNARY("Acos", "acos");
   GYRUS_UNARY("Acosh", "acosh");
   GYRUS_UNARY("Asin", "asin");
@@ -238,7 +242,6 @@ void add_math_ops(OpTable& t) {
   GYRUS_UNARY("Reciprocal", "reciprocal");
   GYRUS_UNARY("Round", "round");
   GYRUS_UNARY("Sigmoid", "sigmoid");
-  GYRUS_UNARY("Sign", "sign");
   GYRUS_UNARY("Sin", "sin");
   GYRUS_UNARY("Sinh", "sinh");
   GYRUS_UNARY("Softplus", "softplus");
@@ -247,6 +250,13 @@ void add_math_ops(OpTable& t) {
   GYRUS_UNARY("Tan", "tan");
   GYRUS_UNARY("Tanh", "tanh");
 #undef GYRUS_UNARY
+  t["Abs"] = [](Ctx& c) {
+    return Vals{wide(c.in(0)).dtype() == DType::U32 || c.in(0).elem == Elem::U8 ? c.in(0) : unary("abs", c.in(0))};
+  };
+  t["Sign"] = [](Ctx& c) {
+    const Val x = c.in(0), all = wide(x);
+    return Vals{all.dtype() == DType::U32 ? cast(op("min", {all, scalar(all, 1)}), x.elem) : unary("sign", x)};
+  };
   t["IsNaN"] = [](Ctx& c) { return Vals{op("isnan", {c.in(0)})}; };
   t["Not"] = [](Ctx& c) { return Vals{op("logical_not", {c.in(0)})}; };
   t["Relu"] = relu;

@@ -48,19 +48,26 @@ Vals rms_norm_node(Ctx& c) {
 
 Vals embed_layer_norm(Ctx& c) {
   const Val ids = c.in(0);
-  if (c.has(7)) unsupported("a mask");
   const auto rows = [](Val table, Val at) { return op("gather", {table, at}, {{"axis", int64_t{0}}}); };
   const int64_t batch = ids.extent(0), length = ids.extent(1);
   Val sum = rows(c.in(2), ids);
   sum = sum + (c.has(8) ? rows(c.in(3), c.in(8)) : slice(c.in(3), 0, 0, length));
   if (c.has(1) && c.has(4)) sum = sum + rows(c.in(4), c.in(1));
   const Normed n = layer_norm(sum, 2, c.number("epsilon", 1e-12), c.in(5), c.in(6));
-  return {n.y, indices(c.graph(), {batch}, Ints(static_cast<size_t>(batch), 0)), sum};
+  // The second result says how many words of each row count.
+  const Val lengths = c.has(7) ? cast(reduce("reduce_sum", cast(c.in(7), Elem::I32), {1}, false), Elem::I32)
+                               : indices(c.graph(), {batch}, Ints(static_cast<size_t>(batch), 0));
+  return {n.y, lengths, sum};
 }
 
 // What is added to scores: `hidden` where a key is not seen.
 Val hiding(Val seen, double hidden) {
   return op("where", {seen, floats(*seen.graph, {}, {0}), floats(*seen.graph, {}, {hidden})});
+}
+
+Vals expand_dims(Ctx& c) {
+  const Val x = c.in(0);
+  return {unsqueeze(x, axis_of(whole(c.known_number(1)), x.rank() + 1))};
 }
 
 // Keys that a mask of lengths [B], of keys [B,L] or of pairs [B,S,L] lets through, to broadcast over [B,H,S,L].
@@ -261,7 +268,10 @@ const OpTable& microsoft_ops() {
     t["RotaryEmbedding"] = rotary_embedding;
     t["GroupQueryAttention"] = group_query_attention;
     t["MatMulNBits"] = matmul_nbits;
-    for (const char* name : {"QuantizeLinear", "DequantizeLinear", "Trilu"}) t[name] = standard_ops().at(name);
+    t["ExpandDims"] = expand_dims;
+    add_microsoft_quantized_ops(t);
+    for (const char* name : {"QuantizeLinear", "DequantizeLinear", "Trilu", "GatherND"})
+      t[name] = standard_ops().at(name);
     return t;
   }();
   return table;

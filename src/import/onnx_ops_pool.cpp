@@ -105,12 +105,15 @@ Vals max_pool(Ctx& c) {
   return {cast(best, elem), cast(place, Elem::I64)};
 }
 
-Vals average_pool(Ctx& c) {
-  const Val x = c.in(0);
+}  // namespace
+
+Val average_pooled(Ctx& c, Val x) {
   const Window w = pool_window(c, x);
   const bool include_pad = c.integer("count_include_pad", 0) != 0;
-  return {built({x}, [&](const auto& v) { return avg_pool(v[0], as_windows(c, w), include_pad); })};
+  return built({x}, [&](const auto& v) { return avg_pool(v[0], as_windows(c, w), include_pad); });
 }
+
+namespace {
 
 Val to_power(Val x, int64_t p) {
   if (p == 1) return op("abs", {x});
@@ -167,7 +170,7 @@ Vals max_unpool(Ctx& c) {
 
 void add_pool_ops(OpTable& t) {
   t["MaxPool"] = max_pool;
-  t["AveragePool"] = average_pool;
+  t["AveragePool"] = [](Ctx& c) { return Vals{average_pooled(c, c.in(0))}; };
   t["LpPool"] = lp_pool;
   t["GlobalAveragePool"] = [](Ctx& c) { return Vals{reduce("reduce_mean", c.in(0), spatial_axes(c.in(0)), true)}; };
   t["GlobalMaxPool"] = [](Ctx& c) { return Vals{reduce("reduce_max", c.in(0), spatial_axes(c.in(0)), true)}; };

@@ -1,11 +1,25 @@
 // Products of matrices.
 
 #include <algorithm>
+#include <cmath>
 
 #include "import/onnx_ops.h"
 
 namespace gyrus::onnx {
 namespace {
+
+// Products of whole numbers are exact where each is made: devices have matrices of floats only.
+Val product_of(Val a, Val b, bool ta, bool tb) {
+  if (is_float(a)) return matmul(a, b, ta, tb);
+  if (ta) a = swap_axes(a, a.rank() - 2, a.rank() - 1);
+  if (!tb) b = swap_axes(b, b.rank() - 2, b.rank() - 1);
+  if (a.extent(-1) != b.extent(-1))
+    invalid(cat("multiplies ", gyrus::to_string(a.shape()), " by ", gyrus::to_string(b.shape()), ", transposed"));
+  const Val all = unsqueeze(a, a.rank() - 1) * unsqueeze(b, b.rank() - 2);
+  constexpr int64_t kMost = int64_t{1} << 26;
+  if (all.size() > kMost) unsupported(cat("a product of whole numbers with ", all.size(), " terms"));
+  return reduce("reduce_sum", all, {static_cast<int64_t>(all.rank()) - 1}, false);
+}
 
 Vals matmul_node(Ctx& c) {
   Val a = c.in(0), b = c.in(1);
@@ -13,7 +27,7 @@ Vals matmul_node(Ctx& c) {
   if (a.rank() == 0 || b.rank() == 0) invalid("takes no scalars");
   if (row) a = unsqueeze(a, 0);
   if (column) b = unsqueeze(b, 1);
-  Val y = matmul(a, b);
+  Val y = product_of(a, b, false, false);
   if (column) y = squeeze(y, y.rank() - 1);
   if (row) y = squeeze(y, y.rank() - (column ? 1 : 2));
   return {y};
@@ -22,7 +36,9 @@ Vals matmul_node(Ctx& c) {
 Vals gemm(Ctx& c) {
   const bool ta = c.integer("transA", 0) != 0, tb = c.integer("transB", 0) != 0;
   const double alpha = c.number("alpha", 1), beta = c.number("beta", 1);
-  Val y = matmul(c.in(0), c.in(1), ta, tb) * alpha;
+  if (!is_float(c.in(0)) && (alpha != std::floor(alpha) || beta != std::floor(beta)))
+    unsupported("fractions of whole numbers");
+  Val y = product_of(c.in(0), c.in(1), ta, tb) * alpha;
   if (c.has(2) && beta != 0) y = y + c.in(2) * beta;
   return {y};
 }
@@ -110,7 +126,7 @@ Labelled product(const Labelled& a, const Labelled& b, const std::string& keep) 
   const int64_t m = element_count(la), n = element_count(rb), k = element_count(ka);
   const Val x = reshape(permuted(a, batch + left + inner).x, joined(extents(a, batch), m, k));
   const Val y = reshape(permuted(b, batch + inner + right).x, joined(extents(b, batch), k, n));
-  const Val z = matmul(x, y);
+  const Val z = product_of(x, y, false, false);
   Shape shape = z.shape();
   shape.resize(shape.size() - 2);
   shape.insert(shape.end(), la.begin(), la.end());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "import/onnx_quantized.h"
 #include "import/onnx_window.h"
 
 namespace gyrus::onnx {
@@ -18,6 +19,8 @@ Range range_of(Elem elem) {
     case Elem::I8: return {-128, 127};
     case Elem::U16: return {0, 65535};
     case Elem::I16: return {-32768, 32767};
+    case Elem::U4: return {0, 15};
+    case Elem::I4: return {-8, 7};
     default: unsupported(cat("quantises to ", to_string(elem)));
   }
 }
@@ -43,7 +46,8 @@ Val along(Val p, Val x, int64_t axis_given, int64_t block) {
 
 Val saturated(Val x, Elem to) {
   const Range r = range_of(to);
-  return cast(op("min", {op("max", {x, scalar(x, r.least)}), scalar(x, r.most)}), to);
+  const Val inside = op("min", {op("max", {x, scalar(x, r.least)}), scalar(x, r.most)});
+  return as(op("cast", {inside}, {{"to", gyrus::to_string(stored_as(to, "quantised"))}}), to);
 }
 
 Val rounded(Val x) { return op("round", {x}); }
@@ -69,8 +73,19 @@ Vals dequantize_linear(Ctx& c) {
   return {cast(y * along(cast(c.in(1), Elem::F32), x, axis, block), to)};
 }
 
-Vals dynamic_quantize_linear(Ctx& c) {
-  const Val x = c.in(0);
+}  // namespace
+
+Val dequantized(Val x, Val scale, Val zero) {
+  const Val wide = cast(x, Elem::F32);
+  return (zero ? wide - cast(zero, Elem::F32) : wide) * cast(scale, Elem::F32);
+}
+
+Val quantized(Val y, Val scale, Val zero) {
+  const Val q = rounded(y / scale);
+  return saturated(zero ? q + cast(zero, Elem::F32) : q, zero ? zero.elem : Elem::U8);
+}
+
+Bytewise quantized_by_range(Val x) {
   const Ints axes = gyrus::onnx::range(static_cast<int64_t>(x.rank()));
   const Val zero = scalar(x, 0);
   const Val least = op("min", {reduce("reduce_min", x, axes, false), zero}),
@@ -80,7 +95,6 @@ Vals dynamic_quantize_linear(Ctx& c) {
   return {saturated(rounded(x / scale) + cast(offset, Elem::F32), Elem::U8), scale, offset};
 }
 
-// x minus its zero point, as f32. `shape` is that of a zero point with one number for each row or column.
 Val centred(Val x, Val zero, const Shape& shape) {
   const Val wide = cast(x, Elem::F32);
   if (!zero) return wide;
@@ -88,9 +102,10 @@ Val centred(Val x, Val zero, const Shape& shape) {
   return wide - (z.size() == 1 ? reshape(z, {}) : z.rank() > 1 ? z : reshape(z, shape));
 }
 
+namespace {
 constexpr int64_t kExact = 257;  // products of 255 · 255 that f32 sums without loss
+}
 
-// a · b of whole numbers, as i32.
 Val integer_matmul(Val a, Val b) {
   const int64_t k = a.extent(-1);
   Val sum;
@@ -100,6 +115,13 @@ Val integer_matmul(Val a, Val b) {
     sum = sum ? sum + part : part;
   }
   return sum;
+}
+
+namespace {
+
+Vals dynamic_quantize_linear(Ctx& c) {
+  const Bytewise b = quantized_by_range(c.in(0));
+  return {b.q, b.scale, b.zero};
 }
 
 Vals matmul_integer(Ctx& c) {

@@ -98,7 +98,9 @@ Vals grid_sample(Ctx& c) {
     const int64_t k = static_cast<int64_t>(rank - 1 - a);
     Val place = grid.places(squeeze(slice(flat, 2, k, k + 1), 2), a);
     if (mode == "nearest") place = op("round", {place});
-    at.push_back(grid.inside(place, a));
+    // The neighbours of a cubic are brought to the border each for itself.
+    const bool as_is = mode == "cubic" && grid.padding == "border";
+    at.push_back(as_is ? place : grid.inside(place, a));
   }
   Val y;
   if (mode == "nearest") {

@@ -113,12 +113,15 @@ Vals slice_node(Ctx& c) {
     const size_t axis = axis_of(axes[i], x.rank());
     const int64_t extent = x.shape()[axis], step = steps[i];
     if (step == 0) invalid("a step is 0");
-    const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
-    const auto clamped = [&](int64_t at) { return std::clamp(at < 0 ? at + extent : at, low, high); };
-    const int64_t start = clamped(starts[i]), end = clamped(ends[i]);
+    // Backwards a slice begins at an element, and ends before the first one at the most.
+    const int64_t high = step > 0 ? extent : extent - 1;
+    const auto clamped = [&](int64_t at, int64_t low) {
+      return std::max(low, std::min(at < 0 ? at + extent : at, high));
+    };
+    const int64_t start = clamped(starts[i], 0), end = clamped(ends[i], step > 0 ? 0 : -1);
     const int64_t span = step > 0 ? end - start : start - end;
     const int64_t stride = step == std::numeric_limits<int64_t>::min() ? extent + 1 : std::abs(step);
-    const int64_t count = span <= 0 ? 0 : ceil_div(span, std::min(stride, extent + 1));
+    const int64_t count = span <= 0 || extent == 0 ? 0 : ceil_div(span, std::min(stride, extent + 1));
     if (step > 0) {
       x = count == 0 ? slice(x, axis, 0, 0) : slice(x, axis, start, end, std::min(stride, extent + 1));
     } else {
@@ -182,6 +185,13 @@ Vals pad_node(Ctx& c) {
     if (extent + added < 0) invalid("cuts more than there is");
     if (extent + added > kLongest) unsupported("an axis of more than 4 million elements after padding");
   }
+  // What is cut goes first: elements are repeated from what is left.
+  Ints cut(pads.size());
+  for (size_t i = 0; i < pads.size(); ++i) {
+    cut[i] = std::min<int64_t>(pads[i], 0);
+    pads[i] -= cut[i];
+  }
+  x = pad(x, cut);
   const PadMode how = mode == "edge" ? PadMode::Edge : mode == "wrap" ? PadMode::Wrap : PadMode::Reflect;
   return {built({x}, [&](const auto& v) { return gyrus::pad(v[0], pads, how); })};
 }

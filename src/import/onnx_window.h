@@ -22,6 +22,8 @@ inline Ints both(const Ints& lo, const Ints& hi) {
   pads.insert(pads.end(), hi.begin(), hi.end());
   return pads;
 }
+// The means of the windows of a node of average pools over x.
+Val average_pooled(Ctx& c, Val x);
 // Pads of the spatial axes as those of all axes.
 Ints full_pads(const Ints& lo, const Ints& hi);
 

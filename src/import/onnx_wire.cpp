@@ -11,15 +11,6 @@ namespace {
 
 constexpr int kDeepest = 40;  // graphs inside attributes inside nodes inside graphs
 
-// The same bits as another type; stands in for std::bit_cast, which the WASM toolchain lacks.
-template <class To, class From>
-To bits_as(From from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof(To));
-  return to;
-}
-
 enum class Wire : uint8_t { Varint = 0, Fixed64 = 1, Chunk = 2, Fixed32 = 5 };
 
 // One message: fields in any order. Unknown ones are skipped.
@@ -272,7 +263,7 @@ FunctionProto read_function(Bytes bytes, const std::string& subject) {
 struct ElemName {
   Elem elem;
   const char* name;
-  size_t bytes;  // 0: not read
+  size_t bytes;  // 0: not read, or less than one
 };
 constexpr ElemName kNames[] = {
     {Elem::F32, "float", 4},  {Elem::U8, "uint8", 1},      {Elem::I8, "int8", 1},         {Elem::U16, "uint16", 2},
@@ -286,6 +277,16 @@ size_t file_bytes(Elem elem) {
   for (const ElemName& n : kNames)
     if (n.elem == elem) return n.bytes;
   return 0;
+}
+
+bool is_nibble(Elem elem) { return elem == Elem::U4 || elem == Elem::I4; }
+
+// Bytes of so many elements; those of 4 bits lie two to a byte, the first in the lower half.
+uint64_t file_bytes(Elem elem, uint64_t count) { return is_nibble(elem) ? (count + 1) / 2 : count * file_bytes(elem); }
+
+int nibble(Bytes raw, size_t i, bool is_signed) {
+  const int value = (std::to_integer<int>(raw[i / 2]) >> (i % 2 * 4)) & 15;
+  return is_signed && value > 7 ? value - 16 : value;
 }
 
 float from_bf16(uint16_t bits) { return bits_as<float>(static_cast<uint32_t>(bits) << 16); }
@@ -306,10 +307,16 @@ uint32_t checked_u32(uint64_t value, const std::string& subject) {
 Tensor from_raw(Elem elem, Shape shape, Bytes raw, const std::string& subject) {
   Tensor tensor(stored_as(elem, subject), std::move(shape));
   const size_t count = static_cast<size_t>(tensor.size());
-  if (raw.size() != count * file_bytes(elem))
+  if (raw.size() != file_bytes(elem, count))
     fail(ErrorCode::InvalidModel, subject, "holds ", raw.size(), " bytes, but ", to_string(elem),
-         gyrus::to_string(tensor.shape), " has ", count * file_bytes(elem));
+         gyrus::to_string(tensor.shape), " has ", file_bytes(elem, count));
   switch (elem) {
+    case Elem::U4:
+      for (size_t i = 0; i < count; ++i) tensor.as<uint8_t>()[i] = static_cast<uint8_t>(nibble(raw, i, false));
+      break;
+    case Elem::I4:
+      for (size_t i = 0; i < count; ++i) tensor.as<int32_t>()[i] = nibble(raw, i, true);
+      break;
     case Elem::I8:
       for (size_t i = 0; i < count; ++i) tensor.as<int32_t>()[i] = int32_t{at<int8_t>(raw, i)};
       break;
@@ -407,12 +414,14 @@ DType stored_as(Elem elem, const std::string& subject) {
     case Elem::F64:
     case Elem::BF16: return DType::F32;
     case Elem::F16: return DType::F16;
+    case Elem::I4:
     case Elem::I8:
     case Elem::I16:
     case Elem::I32: return DType::I32;
     case Elem::U16:
     case Elem::U32:
     case Elem::U64: return DType::U32;
+    case Elem::U4:
     case Elem::U8: return DType::U8;
     case Elem::I64: return DType::I64;
     case Elem::Bool: return DType::Bool;
@@ -449,7 +458,7 @@ Tensor to_tensor(const TensorProto& proto, const std::string& subject, const Ext
     if (location == proto.location.end()) fail(ErrorCode::InvalidModel, where, "external data without a location");
     check_location(location->second, where);
     if (!external) fail(ErrorCode::Io, where, "its data lies in ", in_quotes(location->second), ", which is not given");
-    const uint64_t bytes = static_cast<uint64_t>(count) * file_bytes(proto.type);
+    const uint64_t bytes = file_bytes(proto.type, static_cast<uint64_t>(count));
     const uint64_t length = number_of(proto, "length", bytes, where);
     if (length != bytes)
       fail(ErrorCode::InvalidModel, where, "external data of ", length, " bytes, but ", to_string(proto.type),
@@ -458,15 +467,17 @@ Tensor to_tensor(const TensorProto& proto, const std::string& subject, const Ext
     return from_raw(proto.type, proto.dims, bytes_of(data), where);
   }
   // The size is checked against the bytes before anything that large is made.
+  const uint64_t wanted = file_bytes(proto.type, static_cast<uint64_t>(count));
   if (proto.has_raw) {
-    if (proto.raw.size() != static_cast<uint64_t>(count) * file_bytes(proto.type))
+    if (proto.raw.size() != wanted)
       fail(ErrorCode::InvalidModel, where, "holds ", proto.raw.size(), " bytes, but ", to_string(proto.type),
-           gyrus::to_string(proto.dims), " has ", static_cast<uint64_t>(count) * file_bytes(proto.type));
+           gyrus::to_string(proto.dims), " has ", wanted);
     return from_raw(proto.type, proto.dims, proto.raw, where);
   }
   const std::vector<std::byte> data = typed_bytes(proto);
-  if (data.size() != static_cast<uint64_t>(count) * file_bytes(proto.type))
-    fail(ErrorCode::InvalidModel, where, "holds ", data.size() / file_bytes(proto.type), " elements, but its shape is ",
+  if (data.size() != wanted)
+    fail(ErrorCode::InvalidModel, where, "holds ",
+         is_nibble(proto.type) ? 2 * data.size() : data.size() / file_bytes(proto.type), " elements, but its shape is ",
          gyrus::to_string(proto.dims));
   return from_raw(proto.type, proto.dims, bytes_of(data), where);
 }

@@ -9,7 +9,8 @@ fn weights_at(output: u32, c: u32, kd: u32, kh: u32, kw: u32) -> vec4<f32> {
     if (output + l < P.outputs && c < P.inputs) {
       let tap = (kd * P.taps_h + kh) * P.taps_w + kw;
       let taps = P.planes * P.taps_h * P.taps_w;
-      row[l] = weight[P.weight_shift + ((output + l) * P.inputs + c) * taps + tap];
+      let i = P.weight_shift + ((output + l) * P.inputs + c) * taps + tap;
+      row[l] = {{weight_element}};
     }
   }
   return row;
@@ -19,7 +20,7 @@ fn biases_at(output: u32) -> vec4<f32> {
   var row = vec4<f32>({{#argmax}}-3.4028234663852886e38{{/argmax}}{{^argmax}}0.0{{/argmax}});
   for (var l = 0u; l < 4u; l++) {
     if (output + l < P.outputs) {
-      row[l] = bias[P.bias_shift + output + l];
+      row[l] = {{bias_element}};
     }
   }
   return row;

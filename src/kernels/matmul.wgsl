@@ -111,7 +111,7 @@ fn store(ours: bool, z: u32, m: u32, n: u32, sums: vec4<f32>) {
     let o = (z * P.m + m) * P.n + n + l;
     if (ours && m < P.m && n + l < P.n && o - P.out_begin < P.out_count) {
 {{#first}}
-      let sum = sums[l]{{#bias}} + bias[P.bias_shift + n + l]{{/bias}};
+      let sum = sums[l]{{#bias}} + {{bias_element}}{{/bias}};
 {{/first}}{{^first}}
       let sum = sums[l] + output[o + P.output_shift];
 {{/first}}

@@ -41,13 +41,18 @@ Value embedding(Value weight, Value indices, std::optional<int64_t> padding) {
   return gather(where(weight.graph().constant(std::move(row)), detach(weight), weight), indices);
 }
 
-Value linear(Value x, Value weight, Value bias) { return matmul(x, weight, {.bias = bias, .transpose_b = true}); }
+Value linear(Value x, Value weight, Value bias) {
+  if (x.shape().size() != 1) return matmul(x, weight, {.bias = bias, .transpose_b = true});
+  const Value y = matmul(reshape(x, {1, -1}), weight, {.bias = bias, .transpose_b = true});
+  return reshape(y, {-1});
+}
 
 Value reduce_l1(Value x, const Reduce& over) { return reduce_sum(abs(x), over); }
 Value reduce_l2(Value x, const Reduce& over) { return sqrt(reduce_sum(square(x), over)); }
 
 Value log_sum_exp(Value x, const Reduce& over) {
-  const Value most = reduce_max(x, {all_axes(x, over), true});
+  // Its gradients cancel, but not what they round to.
+  const Value most = detach(reduce_max(x, {all_axes(x, over), true}));
   const Value sum = log(reduce_sum(exp(x - most), over));
   return sum + reshape(most, sum.shape());
 }

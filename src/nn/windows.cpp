@@ -254,7 +254,8 @@ Value interpolate(Value x, const std::vector<int64_t>& size, const InterpolateOp
     const int64_t in = x.shape()[a + 2];
     const double ratio = static_cast<double>(in) / static_cast<double>(size[a]);
     const double step = options.scale.empty() ? ratio : 1 / options.scale.at(a);
-    if (in == size[a] && step == 1) continue;
+    // PyTorch interpolates linearly only between extents that differ, whatever the scale.
+    if (in == size[a] && (step == 1 || options.mode == Interpolation::Linear)) continue;
     x = weighted(x, a + 2, interpolation_taps(in, size[a], step, options));
   }
   return x;

@@ -184,7 +184,16 @@ std::vector<ValueId> decompose_transpose(Graph& graph, const Node& node) {
     const int64_t reach = attrs.dilation[a] * (kernel[a + 2] - 1);
     x = spread(x, a + 2, attrs.stride[a]);
     // Fewer zeros than none: the map itself is cut.
-    const int64_t before = reach - attrs.pad_lo[a], after = reach - attrs.pad_hi[a] + more[a];
+    int64_t before = reach - attrs.pad_lo[a], after = reach - attrs.pad_hi[a] + more[a];
+    const int64_t cut = std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    if (x.shape()[a + 2] + cut < 1) {  // of the zeros on the other side too
+      std::vector<int64_t> around(2 * kernel.size(), 0);
+      around[a + 2] = std::max<int64_t>(0, before);
+      around[a + 2 + kernel.size()] = std::max<int64_t>(0, after);
+      x = pad(x, around);
+      before = std::min<int64_t>(0, before);
+      after = std::min<int64_t>(0, after);
+    }
     const int64_t extent = x.shape()[a + 2];
     if (before < 0 || after < 0)
       x = slice_of(x, a + 2, std::max<int64_t>(0, -before), extent - std::max<int64_t>(0, -after));

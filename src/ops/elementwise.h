@@ -63,6 +63,8 @@ struct Elementwise {
   // The value at one element; `a` are the numbers of the attributes, in their order. Behind the operands of an indexed
   // row stands the number of the element.
   double (*value)(const double* x, const double* a) = nullptr;
+  // The same of i32 and u32, by their bits, where results wrap around: doubles would lose the low bits of a product.
+  uint32_t (*word)(uint32_t a, uint32_t b) = nullptr;
   // The same in WGSL: $0, $1 … are operands, $name an attribute (numbers as literals of f32, choices as their text), $T
   // the type of the operands, $F and $U that with f32 and u32 as its scalar, $i the number of the element. May call the
   // functions of src/kernels/elementwise.wgsl, an indexed row those of random.wgsl. Operands are names or literals,

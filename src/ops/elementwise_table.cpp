@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/tensor.h"
 #include "ops/cast.h"
 #include "ops/elementwise.h"
 #include "ops/random.h"
@@ -362,6 +363,7 @@ std::vector<Elementwise> pairs() {
        .arity = 2,
        .domain = Domain::Numbers,
        .value = [](const double* x, const double*) { return x[0] + x[1]; },
+       .word = [](uint32_t a, uint32_t b) { return a + b; },
        .wgsl = "($0 + $1)",
        .derivative = [](D d) -> Terms {
          return {d.g, d.g};
@@ -373,6 +375,7 @@ std::vector<Elementwise> pairs() {
        .arity = 2,
        .domain = Domain::Numbers,
        .value = [](const double* x, const double*) { return x[0] - x[1]; },
+       .word = [](uint32_t a, uint32_t b) { return a - b; },
        .wgsl = "($0 - $1)",
        .derivative = [](D d) -> Terms {
          return {d.g, -d.g};
@@ -384,6 +387,7 @@ std::vector<Elementwise> pairs() {
        .arity = 2,
        .domain = Domain::Numbers,
        .value = [](const double* x, const double*) { return x[0] * x[1]; },
+       .word = [](uint32_t a, uint32_t b) { return a * b; },
        .wgsl = "($0 * $1)",
        .derivative = [](D d) -> Terms {
          return {d.g * d.x[1], d.g * d.x[0]};
@@ -499,13 +503,25 @@ std::vector<Elementwise> logic() {
           "shift_right",
           [](const double* x, const double*) { return std::floor(std::ldexp(x[0], -static_cast<int>(x[1]))); },
           "($0 >> $U($1))"),
+      // The bits of a single as a whole number, and back.
+      {.name = "to_bits",
+       .gives = Gives::Word,
+       .value = [](const double* x,
+                   const double*) { return static_cast<double>(bits_as<uint32_t>(static_cast<float>(*x))); },
+       .wgsl = "bitcast<$U>($0)"},
+      {.name = "from_bits",
+       .domain = Domain::Integers,
+       .gives = Gives::Single,
+       .value = [](const double* x, const double*) { return double{bits_as<float>(static_cast<uint32_t>(whole(*x)))}; },
+       .wgsl = "bitcast<$F>($0)"},
       bitwise(
           "idiv", [](const double* x, const double*) { return std::trunc(x[0] / x[1]); }, "($0 / $1)"),
       {.name = "mod",  // the remainder with the sign of the divisor
        .arity = 2,
        .domain = Domain::Numbers,
        .value = [](const double* x, const double*) { return x[0] - x[1] * std::floor(x[0] / x[1]); },
-       .wgsl = "((($0 % $1) + $1) % $1)",
+       // Unsigned numbers must not pass their largest, so that the divisor is added only where signs differ.
+       .wgsl = "select($0 % $1, $0 % $1 + $1, ($0 % $1 != $T(0)) & (($0 % $1 < $T(0)) != ($1 < $T(0))))",
        .derivative = [](D d) -> Terms {
          return {d.g, -(d.g * apply("floor", d.x[0] / d.x[1]))};
        }},

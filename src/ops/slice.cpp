@@ -50,6 +50,7 @@ std::vector<Value> gradient(const Backward& back) {
   const Shape shape = back.inputs[0].shape();
   const SliceAttrs attrs = slice_attrs(back.node, shape);
   Value g = back.gradients[0];
+  if (element_count(attrs.shape) == 0) return {expand(scalar(g, 0), shape)};
   std::vector<int64_t> pads(2 * shape.size(), 0), starts(shape.size(), 0), ends = g.shape(), steps(shape.size(), 1);
   bool turned = false;
   for (size_t a = 0; a < shape.size(); ++a) {

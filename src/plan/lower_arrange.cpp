@@ -77,7 +77,10 @@ void lower_arrange(Lowering& lowering, const Node& node) {
   const bool transformed = a.kernel == ArrangeAttrs::Kernel::Winograd || a.kernel == ArrangeAttrs::Kernel::WinogradLast;
   Kernel k(lowering, "arrange", label_of(node));
   k.name("arrange").workgroup(64);
-  k.read("weight", *lowering.storage(node.inputs[0])).read("bias", *lowering.storage(node.inputs[1]));
+  const Storage &weight = *lowering.storage(node.inputs[0]), &bias = *lowering.storage(node.inputs[1]);
+  k.read("weight", weight).read("bias", bias);
+  k.text("weight_element", element_text(weight, "weight", "i"));
+  k.text("bias_element", element_text(bias, "bias", "P.bias_shift + output + l"));
   const bool matrix = a.kernel == ArrangeAttrs::Kernel::Matrix;
   if (matrix) {
     const Window w = whole_window(quad_view(*out), lowering.limits(), label_of(node));

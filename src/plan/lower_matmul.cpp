@@ -306,7 +306,10 @@ class MatmulEmitter {
     k.read("a", *a_, a).param("a_begin", a.first).param("a_count", a.count);
     k.read("b", *b_, b).param("b_begin", b.first).param("b_count", b.count);
     const bool bias = first && has_operand(node_, 2);
-    if (bias) k.read("bias", *lowering_.storage(node_.inputs[2]));
+    if (bias) {
+      const Storage& storage = *lowering_.storage(node_.inputs[2]);
+      k.read("bias", storage).text("bias_element", element_text(storage, "bias", "P.bias_shift + n + l"));
+    }
     k.write("output", *out_, out).param("out_begin", out.first).param("out_count", out.count);
     if (last) k.checks_stored();
     add_shape(k);

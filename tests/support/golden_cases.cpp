@@ -122,7 +122,10 @@ Value sliced(const Case& c) {
     const int64_t n = x.shape()[a], lo = steps[a] < 0 ? -1 : 0, hi = steps[a] < 0 ? n - 1 : n;
     starts[a] = std::clamp(starts[a] < 0 ? starts[a] + n : starts[a], lo, hi);
     ends[a] = std::clamp(ends[a] < 0 ? ends[a] + n : ends[a], lo, hi);
-    if (ends[a] < 0) ends[a] = -n - 1;
+    if (starts[a] < 0)  // before the first element: nothing
+      starts[a] = ends[a] = 0;
+    else if (ends[a] < 0)
+      ends[a] = -n - 1;
   }
   return slice(x, starts, ends, steps);
 }

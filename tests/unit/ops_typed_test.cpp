@@ -111,6 +111,8 @@ Graph every_op() {
     EXPECT_EQ(v.shape(), x.shape()) << last_op(g);
   for (const Value v : {idiv(i, i), bit_and(i, i), bit_or(i, i), bit_xor(i, i), shift_left(i, i), shift_right(i, i)})
     EXPECT_EQ(v.dtype(), DType::I32);
+  EXPECT_EQ(to_bits(x).dtype(), DType::U32);
+  EXPECT_EQ(from_bits(i).dtype(), DType::F32);
   const Value t = less(m, m);
   for (const Value v : {logical_not(t), logical_and(t, t), logical_or(t, t), logical_xor(t, t)})
     EXPECT_EQ(v.dtype(), DType::Bool);
