@@ -3,6 +3,7 @@
 
 #include "cpu/kernel.h"
 #include "ops/attention.h"
+#include "ops/blocks.h"
 #include "ops/concat.h"
 #include "ops/conv.h"
 #include "ops/conv_backward.h"
@@ -42,6 +43,8 @@ const Table& table() {
       {&kNormStats, prepare_norm_stats},
       {&kNormApply, prepare_norm_apply},
       {&kMatmul, prepare_product},
+      {&kBlockMatmul, prepare_block_product},
+      {&kBlockRows, prepare_block_rows},
       {&kTranspose, prepare_movement},
       {&kSlice, prepare_movement},
       {&kStrided, prepare_movement},

@@ -209,6 +209,7 @@ Val operator/(double a, Val b) { return scalar(b, a) / b; }
 Val cast(Val x, Elem to) {
   const DType dtype = stored_as(to, "Cast");
   if (to == x.elem) return x;
+  if (to == Elem::I4 || to == Elem::U4) unsupported(cat("a cast to ", to_string(to)));
   if (to == Elem::BF16) unsupported("a cast to bfloat16, which devices have not");
   const int64_t bits = is_integer(x) && !x.is_constant() ? wrap_bits(to) : is_integer(x) ? wrap_bits(to) : 0;
   const bool is_signed = to == Elem::I8 || to == Elem::I16;

@@ -7,13 +7,16 @@
 namespace gyrus::onnx {
 namespace {
 
+bool is_single(Val x) { return x.elem == Elem::F32; }
+
 Vals matmul_node(Ctx& c) {
   Val a = c.in(0), b = c.in(1);
   const bool row = a.rank() == 1, column = b.rank() == 1;
   if (a.rank() == 0 || b.rank() == 0) invalid("takes no scalars");
   if (row) a = unsqueeze(a, 0);
   if (column) b = unsqueeze(b, 1);
-  Val y = matmul(a, b);
+  const auto packed = is_single(a) ? c.packed(1, 1) : std::nullopt;
+  Val y = packed ? packed_product(a, *packed) : matmul(a, b);
   if (column) y = squeeze(y, y.rank() - 1);
   if (row) y = squeeze(y, y.rank() - (column ? 1 : 2));
   return {y};
@@ -22,7 +25,15 @@ Vals matmul_node(Ctx& c) {
 Vals gemm(Ctx& c) {
   const bool ta = c.integer("transA", 0) != 0, tb = c.integer("transB", 0) != 0;
   const double alpha = c.number("alpha", 1), beta = c.number("beta", 1);
-  Val y = matmul(c.in(0), c.in(1), ta, tb) * alpha;
+  Val y;
+  if (const auto packed = is_single(c.in(0)) ? c.packed(1, tb ? 0 : 1) : std::nullopt) {
+    const Val x = ta ? swap_axes(c.in(0), 0, 1) : c.in(0), bias = c.opt(2);
+    if (bias && alpha == 1 && beta == 1 && bias.rank() == 1 && bias.size() == packed->matrix.rows)
+      return {packed_product(x, *packed, bias)};
+    y = packed_product(x, *packed) * alpha;
+  } else {
+    y = matmul(c.in(0), c.in(1), ta, tb) * alpha;
+  }
   if (c.has(2) && beta != 0) y = y + c.in(2) * beta;
   return {y};
 }

@@ -272,19 +272,20 @@ FunctionProto read_function(Bytes bytes, const std::string& subject) {
 struct ElemName {
   Elem elem;
   const char* name;
-  size_t bytes;  // 0: not read
+  size_t bits;  // 0: not read
 };
 constexpr ElemName kNames[] = {
-    {Elem::F32, "float", 4},  {Elem::U8, "uint8", 1},      {Elem::I8, "int8", 1},         {Elem::U16, "uint16", 2},
-    {Elem::I16, "int16", 2},  {Elem::I32, "int32", 4},     {Elem::I64, "int64", 8},       {Elem::String, "string", 0},
-    {Elem::Bool, "bool", 1},  {Elem::F16, "float16", 2},   {Elem::F64, "double", 8},      {Elem::U32, "uint32", 4},
-    {Elem::U64, "uint64", 8}, {Elem::C64, "complex64", 0}, {Elem::C128, "complex128", 0}, {Elem::BF16, "bfloat16", 2},
-    {Elem::U4, "uint4", 0},   {Elem::I4, "int4", 0},
+    {Elem::F32, "float", 32},  {Elem::U8, "uint8", 8},      {Elem::I8, "int8", 8},         {Elem::U16, "uint16", 16},
+    {Elem::I16, "int16", 16},  {Elem::I32, "int32", 32},    {Elem::I64, "int64", 64},      {Elem::String, "string", 0},
+    {Elem::Bool, "bool", 8},   {Elem::F16, "float16", 16},  {Elem::F64, "double", 64},     {Elem::U32, "uint32", 32},
+    {Elem::U64, "uint64", 64}, {Elem::C64, "complex64", 0}, {Elem::C128, "complex128", 0}, {Elem::BF16, "bfloat16", 16},
+    {Elem::U4, "uint4", 4},    {Elem::I4, "int4", 4},
 };
 
-size_t file_bytes(Elem elem) {
+// Of `count` elements; those of 4 bits lie two in a byte.
+uint64_t file_bytes(Elem elem, uint64_t count) {
   for (const ElemName& n : kNames)
-    if (n.elem == elem) return n.bytes;
+    if (n.elem == elem) return (count * n.bits + 7) / 8;
   return 0;
 }
 
@@ -306,10 +307,17 @@ uint32_t checked_u32(uint64_t value, const std::string& subject) {
 Tensor from_raw(Elem elem, Shape shape, Bytes raw, const std::string& subject) {
   Tensor tensor(stored_as(elem, subject), std::move(shape));
   const size_t count = static_cast<size_t>(tensor.size());
-  if (raw.size() != count * file_bytes(elem))
+  if (raw.size() != file_bytes(elem, count))
     fail(ErrorCode::InvalidModel, subject, "holds ", raw.size(), " bytes, but ", to_string(elem),
-         gyrus::to_string(tensor.shape), " has ", count * file_bytes(elem));
+         gyrus::to_string(tensor.shape), " has ", file_bytes(elem, count));
+  const auto four_bits = [&](size_t i) { return at<uint8_t>(raw, i / 2) >> (i % 2 * 4) & 15; };
   switch (elem) {
+    case Elem::U4:
+      for (size_t i = 0; i < count; ++i) tensor.as<uint8_t>()[i] = static_cast<uint8_t>(four_bits(i));
+      break;
+    case Elem::I4:
+      for (size_t i = 0; i < count; ++i) tensor.as<int32_t>()[i] = (four_bits(i) ^ 8) - 8;
+      break;
     case Elem::I8:
       for (size_t i = 0; i < count; ++i) tensor.as<int32_t>()[i] = int32_t{at<int8_t>(raw, i)};
       break;
@@ -407,12 +415,14 @@ DType stored_as(Elem elem, const std::string& subject) {
     case Elem::F64:
     case Elem::BF16: return DType::F32;
     case Elem::F16: return DType::F16;
+    case Elem::I4:
     case Elem::I8:
     case Elem::I16:
     case Elem::I32: return DType::I32;
     case Elem::U16:
     case Elem::U32:
     case Elem::U64: return DType::U32;
+    case Elem::U4:
     case Elem::U8: return DType::U8;
     case Elem::I64: return DType::I64;
     case Elem::Bool: return DType::Bool;
@@ -449,7 +459,7 @@ Tensor to_tensor(const TensorProto& proto, const std::string& subject, const Ext
     if (location == proto.location.end()) fail(ErrorCode::InvalidModel, where, "external data without a location");
     check_location(location->second, where);
     if (!external) fail(ErrorCode::Io, where, "its data lies in ", in_quotes(location->second), ", which is not given");
-    const uint64_t bytes = static_cast<uint64_t>(count) * file_bytes(proto.type);
+    const uint64_t bytes = file_bytes(proto.type, static_cast<uint64_t>(count));
     const uint64_t length = number_of(proto, "length", bytes, where);
     if (length != bytes)
       fail(ErrorCode::InvalidModel, where, "external data of ", length, " bytes, but ", to_string(proto.type),
@@ -459,15 +469,15 @@ Tensor to_tensor(const TensorProto& proto, const std::string& subject, const Ext
   }
   // The size is checked against the bytes before anything that large is made.
   if (proto.has_raw) {
-    if (proto.raw.size() != static_cast<uint64_t>(count) * file_bytes(proto.type))
+    if (proto.raw.size() != file_bytes(proto.type, static_cast<uint64_t>(count)))
       fail(ErrorCode::InvalidModel, where, "holds ", proto.raw.size(), " bytes, but ", to_string(proto.type),
-           gyrus::to_string(proto.dims), " has ", static_cast<uint64_t>(count) * file_bytes(proto.type));
+           gyrus::to_string(proto.dims), " has ", file_bytes(proto.type, static_cast<uint64_t>(count)));
     return from_raw(proto.type, proto.dims, proto.raw, where);
   }
   const std::vector<std::byte> data = typed_bytes(proto);
-  if (data.size() != static_cast<uint64_t>(count) * file_bytes(proto.type))
-    fail(ErrorCode::InvalidModel, where, "holds ", data.size() / file_bytes(proto.type), " elements, but its shape is ",
-         gyrus::to_string(proto.dims));
+  if (data.size() != file_bytes(proto.type, static_cast<uint64_t>(count)))
+    fail(ErrorCode::InvalidModel, where, "holds ", data.size(), " bytes, but ", to_string(proto.type),
+         gyrus::to_string(proto.dims), " has ", file_bytes(proto.type, static_cast<uint64_t>(count)));
   return from_raw(proto.type, proto.dims, bytes_of(data), where);
 }
 

@@ -21,14 +21,26 @@ constexpr int64_t kNormedRows = 2;  // of x that are normed in the product's ker
 constexpr int64_t kEnoughGroups = 512, kMostTurns = 8;  // beyond so many workgroups each takes several turns
 
 std::string kernel_file(BlockType type) {
+  if (integer_bits(type) != 0) return "block_integers";
   std::string name = cat("block_", to_string(type));
   for (char& c : name)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return name;
 }
 
-// Formats whose kernel file has `scaled`: 32 elements with one scale, so that sums come before it.
-bool has_scale(BlockType type) { return type == BlockType::Q4_0 || type == BlockType::Q4_K || type == BlockType::Q8_0; }
+// Whether the kernel file has `scaled`: 32 elements with one scale, so that sums come before it.
+bool has_scale(const BlockMatrix& matrix) {
+  if (matrix.integers()) return matrix.group == matrix.columns || matrix.group % kUnit == 0;
+  return matrix.type == BlockType::Q4_0 || matrix.type == BlockType::Q4_K || matrix.type == BlockType::Q8_0;
+}
+
+// What the kernel file of integers is told.
+KernelVars format_vars(const BlockMatrix& matrix) {
+  const uint32_t bits = integer_bits(matrix.type);
+  if (bits == 0) return {};
+  return {
+      {"bits", std::to_string(bits)}, {"zeros", matrix.zeros ? "1" : "0"}, {"whole", has_scale(matrix) ? "1" : "0"}};
+}
 
 std::string activation(const std::string& act) { return act == "gelu" ? "gelu_none" : act; }
 
@@ -85,7 +97,11 @@ void add_matrix(Kernel& k, const BlockMatrix& matrix, const Storage& storage, co
   k.read("weights", part.words.range, array_type(storage));
   k.param("first_n", part.first).param("last_n", part.last).param("w_begin", part.begin);
   k.param("row_bytes", matrix.row_bytes()).param("units", ceil_div(matrix.columns, kUnit)).param("k", matrix.columns);
-  k.text("format", to_string(matrix.type)).text("unpack", expand_kernel(kernel_file(matrix.type), {}));
+  k.text("format", to_string(matrix.type)).text("unpack", expand_kernel(kernel_file(matrix.type), format_vars(matrix)));
+  if (matrix.integers()) {
+    const IntegerRow row = matrix.integer_row();
+    k.param("group", row.group).param("scales", row.groups()).param("values", row.values_at() / 4);
+  }
   k.flag("aligned", matrix.row_bytes() % 4 == 0 && block_format(matrix.type).bytes % 4 == 0);
 }
 
@@ -244,7 +260,7 @@ class BlockMatmulEmitter {
       k.read("experts", *lowering_.storage(node_.inputs[BlockMatmul::kExperts]));
       k.param("expert_count", matmul_.expert_count).param("shared_by", shared_by_);
     }
-    k.flag("scaled", has_scale(matrix.type))
+    k.flag("scaled", has_scale(matrix))
         .flag("experts", routed_)
         .param("expert_rows", matrix.rows / matmul_.expert_count);
     k.param("n_begin", routed_ ? 0 : part.first);
