@@ -163,7 +163,7 @@ struct Options {
   bool serves = false;
 };
 
-void measure(const Options& options, cpu::ThreadPool& pool) {
+void measure_all(const Options& options, cpu::ThreadPool& pool) {
   double peak = 0;
   for (const Case& c : cases(pool.threads())) {
     const bool is_peak = c.name == "multiply-add";
@@ -227,7 +227,7 @@ int main(int argc, char** argv) {
   if (options.serves)
     gyrus::bench::serve(pool);
   else
-    gyrus::bench::measure(options, pool);
+    gyrus::bench::measure_all(options, pool);
   return 0;
 }
 #endif

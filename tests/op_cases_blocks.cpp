@@ -10,8 +10,22 @@
 namespace gyrus::test {
 namespace {
 
+// Any bytes, and scales of ordinary size.
+Tensor random_integers(const BlockMatrix& matrix, Rng& rng) {
+  Tensor words(DType::U32, matrix.shape());
+  for (int64_t i = 0; i < words.size(); ++i) words.as<uint32_t>()[i] = static_cast<uint32_t>(rng.bits() >> 32);
+  const IntegerRow row = matrix.integer_row();
+  for (int64_t r = 0; r < matrix.rows; ++r)
+    for (int64_t g = 0; g < row.groups(); ++g) {
+      const auto scale = static_cast<float>(rng.uniform(-0.02, 0.02) * 16 / (1 << integer_bits(matrix.type)));
+      std::memcpy(words.as<uint8_t>() + static_cast<uint64_t>(r) * row.bytes() + g * 4, &scale, sizeof scale);
+    }
+  return words;
+}
+
 // Random blocks whose scales are halves of ordinary size.
 Tensor random_blocks(const BlockMatrix& matrix, Rng& rng) {
+  if (matrix.integers()) return random_integers(matrix, rng);
   const BlockFormat& format = block_format(matrix.type);
   Tensor words(DType::U32, matrix.shape());
   auto* bytes = words.as<uint8_t>();
@@ -63,6 +77,8 @@ struct BlockSpec {
   bool further = false;  // one more operand of the body
   int64_t experts = 1, used = 0;
   bool large = false;
+  int64_t group = 0;  // of integers
+  bool zeros = false;
 };
 
 void add_matmul(std::vector<OpCase>& cases, const BlockSpec& spec) {
@@ -80,12 +96,16 @@ void add_matmul(std::vector<OpCase>& cases, const BlockSpec& spec) {
     std::vector<int64_t> formats;
     int64_t n = 0;
     for (size_t m = 0; m < spec.types.size(); ++m) {
-      const BlockMatrix matrix{spec.types[m], spec.rows[m] * spec.experts, spec.x.back()};
+      const BlockMatrix matrix{spec.types[m], spec.rows[m] * spec.experts, spec.x.back(), spec.group, spec.zeros};
       node.inputs[1 + m] = b.graph.add_constant(cat("w", m), random_blocks(matrix, rng));
       formats.push_back(static_cast<int64_t>(spec.types[m]));
       n += spec.rows[m];
     }
     node.attrs = {{"formats", formats}, {"rows", spec.rows}, {"expert_count", spec.experts}};
+    if (spec.group > 0) {
+      node.attrs.set("groups", std::vector<int64_t>(spec.types.size(), spec.group));
+      node.attrs.set("zeros", std::vector<int64_t>(spec.types.size(), spec.zeros));
+    }
     Shape result = spec.x;
     result.back() = n;
     if (spec.bias) node.inputs[BlockMatmul::kBias] = b.input({n});
@@ -111,21 +131,22 @@ std::string lower(std::string name) {
   return name;
 }
 
-void add_rows(std::vector<OpCase>& cases, BlockType type, int64_t rows, int64_t columns) {
+void add_rows(std::vector<OpCase>& cases, const BlockMatrix& matrix, const std::string& name) {
   OpCase base;
-  base.name = "block_rows_" + lower(to_string(type));
+  base.name = "block_rows_" + name;
   base.op = "block_rows";
   base.fill = Fill::Whole;
   base.lo = 0;
-  base.hi = static_cast<double>(rows - 1);
+  base.hi = static_cast<double>(matrix.rows - 1);
   cases.push_back(make_case(base, [=](CaseBuilder& b) {
     Rng rng(12);
-    const BlockMatrix matrix{type, rows, columns};
     const ValueId w = b.graph.add_constant("w", random_blocks(matrix, rng));
     b.output(b.add("block_rows", {w, b.input({5, 2}, DType::I32)},
-                   {{"format", static_cast<int64_t>(type)},
-                    {"rows", rows},
-                    {"columns", columns},
+                   {{"format", static_cast<int64_t>(matrix.type)},
+                    {"rows", matrix.rows},
+                    {"columns", matrix.columns},
+                    {"group", matrix.group},
+                    {"zeros", int64_t{matrix.zeros}},
                     {"column", int64_t{1}},
                     {"scale", 1.5}}));
   }));
@@ -165,6 +186,32 @@ void add_normed(std::vector<OpCase>& cases, const NormedSpec& spec) {
   }));
 }
 
+// Integers with scales: of 2, 4 and 8 bits, with and without zeros; a scale for 16, 32 or 64 columns or for a row; rows
+// that are no whole units.
+void add_integers(std::vector<OpCase>& cases) {
+  const auto product = [&](const char* name, Shape x, BlockType type, int64_t rows, int64_t group, bool zeros) {
+    add_matmul(cases, {.name = cat("integers_", name),
+                       .x = std::move(x),
+                       .types = {type},
+                       .rows = {rows},
+                       .group = group,
+                       .zeros = zeros});
+  };
+  using enum BlockType;
+  product("u4", {1, 96}, U4, 37, 32, true);
+  product("u4_half", {1, 112}, U4, 37, 16, true);
+  product("u4_tiles", {19, 112}, U4, 37, 16, true);
+  product("u4_ragged", {2, 77}, U4, 37, 64, false);
+  product("u8", {1, 96}, U8, 37, 96, false);
+  product("u8_ragged_tiles", {9, 77}, U8, 37, 77, true);
+  product("u2", {3, 128}, U2, 37, 64, false);
+  product("u2_half", {1, 50}, U2, 37, 16, true);
+  add_rows(cases, {U4, 9, 77, 16, true}, "u4");
+  add_rows(cases, {U8, 9, 96, 96, false}, "u8");
+  add_matmul(cases,
+             {.name = "cut_integers", .x = {1, 512}, .types = {U4}, .rows = {10001}, .large = true, .group = 128});
+}
+
 void add_products(std::vector<OpCase>& cases) {
   for (const BlockType type : kTypes) {
     const int64_t block = block_format(type).elements, k = block == 1 ? 76 : block == 32 ? 96 : 512;
@@ -172,10 +219,11 @@ void add_products(std::vector<OpCase>& cases) {
     // What unpacks a block is the same text in the other kernels.
     if (type == BlockType::F16 || type == BlockType::Q8_0 || type == BlockType::Q6_K) {
       add_matmul(cases, {"tiles_" + lower(to_string(type)), {19, k}, {type}, {37}});
-      add_rows(cases, type, 9, k);
+      add_rows(cases, {type, 9, k}, lower(to_string(type)));
     }
   }
   using enum BlockType;
+  add_integers(cases);
   add_matmul(cases, {"two_rows", {2, 96}, {Q8_0}, {37}});
   add_matmul(cases, {"three_rows", {3, 96}, {Q8_0}, {37}});
   add_matmul(cases, {"seven_rows", {7, 96}, {Q8_0}, {37}});

@@ -11,6 +11,7 @@
 namespace gyrus::cli {
 namespace {
 
+constexpr double kMostTokens = 1e6, kHottest = 1000;  // what may be set
 constexpr const char* kChatHelp =
     "/help             this list\n"
     "/system TEXT      what the model is told first; without TEXT nothing\n"
@@ -44,6 +45,7 @@ void Chat::run(std::istream& in) {
   for (;;) {
     if (options_.prompts) out_ << "> " << std::flush;
     if (!std::getline(in, line) || interrupted().load()) return;
+    if (!line.empty() && line.back() == '\r') line.pop_back();
     if (!line.empty() && !take(line)) return;
   }
 }
@@ -87,7 +89,9 @@ bool Chat::command(const std::string& line) {
 void Chat::set_number(const std::string& name, const std::string& value) {
   char* end = nullptr;
   const double number = std::strtod(value.c_str(), &end);
-  if (value.empty() || *end != 0 || !(number >= 0) || number > 1e6) return tell_(name + " wants a number, 0 or more");
+  const double most = name == "/tokens" ? kMostTokens : kHottest;
+  if (value.empty() || *end != 0 || !(number >= 0) || number > most)
+    return tell_(cat(name, " wants a number from 0 to ", static_cast<int64_t>(most)));
   if (name == "/tokens")
     options_.completion.tokens = static_cast<int64_t>(number);
   else
@@ -119,12 +123,15 @@ void Chat::answer() {
       return !interrupted().load();
     });
     out_ << '\n' << std::flush;
+    const int64_t most = options_.completion.tokens;
     char line[120];
-    std::snprintf(line, sizeof line, "%lld tokens, the first after %.2f s, %.1f tokens/s%s",
+    std::snprintf(line, sizeof line, "%lld tokens, the first after %.2f s, %.1f tokens/s",
                   static_cast<long long>(made.tokens), made.prompt_seconds,
-                  made.seconds > 0 ? static_cast<double>(made.tokens) / made.seconds : 0.0,
-                  made.ended ? "" : ", cut: there is no more room");
-    tell_(line);
+                  made.seconds > 0 ? static_cast<double>(made.tokens) / made.seconds : 0.0);
+    const std::string cut = made.ended                        ? ""
+                            : most > 0 && made.tokens >= most ? cat(", cut at ", most, " tokens")
+                                                              : ", cut: there is no more room";
+    tell_(line + cut);
     messages_.push_back({"assistant", text});
   } catch (const Error& error) {
     if (!text.empty()) out_ << '\n' << std::flush;

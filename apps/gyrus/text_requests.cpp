@@ -12,6 +12,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kDeepestRequest = 32;
+constexpr size_t kMostMembers = 1024;  // of an object: each is looked for among those before it
 constexpr size_t kMostPrompts = 256;
 constexpr size_t kMostStops = 16;
 constexpr double kLeastShare = 1e-6;  // of the probability, which the best token alone has: what 0 asks for
@@ -59,8 +60,8 @@ void refuse_unknown(const OrderedJson& json) {
   if (integer(json, "n", 1, 1, 128) != 1 || integer(json, "best_of", 1, 1, 128) != 1)
     refuse("only one answer to a request: 'n' and 'best_of' must be 1");
   const OrderedJson* const form = find(json, "response_format");
-  if (form && (!form->is_object() || form->value("type", "") != "text"))
-    refuse("'response_format' must be of the type 'text'");
+  const OrderedJson* const kind = form && form->is_object() ? find(*form, "type") : nullptr;
+  if (form && (!kind || *kind != "text")) refuse("'response_format' must be of the type 'text'");
 }
 
 std::vector<std::string> stops_of(const OrderedJson& json) {
@@ -100,12 +101,13 @@ TextRequest shared_request(const OrderedJson& json, double temperature) {
   return out;
 }
 
+// `tokens`: of the answer, at least.
 void check_room(const TextService& service, const std::vector<int32_t>& prompt, int64_t tokens) {
   const auto size = static_cast<int64_t>(prompt.size());
-  if (size + std::max<int64_t>(tokens, 1) > service.context()) {
+  if (size + tokens > service.context()) {
     throw RequestError{400,
                        cat("the model's context is ", service.context(), " tokens; the prompt has ", size,
-                           tokens > 0 ? cat(", the answer may have ", tokens) : std::string()),
+                           tokens > 1 ? cat(", the answer may have ", tokens) : std::string()),
                        "context_length_exceeded"};
   }
   if (prompt.empty()) refuse("the prompt is empty, and this model has no token that begins a text");
@@ -165,8 +167,14 @@ void read_prompts(const OrderedJson& json, const char* key, const TextService& s
 
 OrderedJson parse_request(const std::string& body) {
   try {
-    OrderedJson json = OrderedJson::parse(body, [](int depth, OrderedJson::parse_event_t, OrderedJson&) {
+    using Event = OrderedJson::parse_event_t;
+    std::vector<size_t> members;  // of the objects that are open
+    OrderedJson json = OrderedJson::parse(body, [&](int depth, Event event, OrderedJson&) {
       if (depth > kDeepestRequest) refuse(cat("the request is nested deeper than ", kDeepestRequest));
+      if (event == Event::object_start) members.push_back(0);
+      if (event == Event::object_end) members.pop_back();
+      if (event == Event::key && ++members.back() > kMostMembers)
+        refuse(cat("an object of the request has more than ", kMostMembers, " members"));
       return true;
     });
     if (!json.is_object()) refuse("the request is no JSON object");
@@ -210,7 +218,7 @@ TextRequest chat_request(const OrderedJson& json, const TextService& service, co
   // Templates write the token that begins a text themselves.
   const bool begins = !begin.empty() && prompt.compare(0, begin.size(), begin) == 0;
   out.prompts.push_back(service.tokenize(prompt, true, !begins));
-  check_room(service, out.prompts[0], out.options.tokens);
+  check_room(service, out.prompts[0], std::max<int64_t>(out.options.tokens, 1));
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <httplib.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <ctime>
 #include <mutex>
@@ -9,6 +10,7 @@
 
 #include "common.h"
 #include "core/error.h"
+#include "import/bytes.h"
 #include "text/stop_texts.h"
 #include "text_requests.h"
 
@@ -346,7 +348,9 @@ struct TextServer::Impl {
       say(error.what());
       answer_error(response, {500, error.what()});
     }
-    whisper(cat(request.method, " ", request.path, " ", response.status < 0 ? 200 : response.status));
+    std::string path = request.path;  // which may hold anything
+    std::replace_if(path.begin(), path.end(), is_control, '?');
+    whisper(cat(request.method, " ", path, " ", response.status < 0 ? 200 : response.status));
   }
 };
 

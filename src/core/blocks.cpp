@@ -268,6 +268,12 @@ constexpr BlockFormat kFormats[] = {
     {BlockType::IQ1_M, "IQ1_M", 256, 56, nullptr},
 };
 
+constexpr BlockFormat kIntegers[] = {
+    {BlockType::U2, "U2", 32, 8, nullptr},
+    {BlockType::U4, "U4", 32, 16, nullptr},
+    {BlockType::U8, "U8", 32, 32, nullptr},
+};
+
 }  // namespace
 
 std::span<const BlockFormat> block_formats() { return kFormats; }
@@ -280,7 +286,9 @@ const BlockFormat* find_block_format(uint32_t number) {
 }
 
 const BlockFormat& block_format(BlockType type) {
-  const BlockFormat* const found = find_block_format(static_cast<uint32_t>(type));
+  const BlockFormat* found = find_block_format(static_cast<uint32_t>(type));
+  for (const BlockFormat& format : kIntegers)
+    if (format.type == type) found = &format;
   if (!found) fail(ErrorCode::InvalidInput, "blocks", "there is no format of number ", static_cast<uint32_t>(type));
   return *found;
 }
@@ -302,6 +310,45 @@ void dequantize(BlockType type, std::span<const std::byte> blocks, std::span<flo
     fail(ErrorCode::InvalidInput, format.name, blocks.size(), " bytes do not hold ", out.size(), " elements");
   const std::byte* from = blocks.data();
   for (size_t i = 0; i < out.size(); i += format.elements, from += format.bytes) format.decode(from, out.data() + i);
+}
+
+uint32_t integer_bits(BlockType type) {
+  for (const BlockFormat& format : kIntegers)
+    if (format.type == type) return format.bytes * 8 / format.elements;
+  return 0;
+}
+
+uint64_t IntegerRow::bytes() const {
+  const BlockFormat& format = block_format(type);
+  const uint64_t units = (static_cast<uint64_t>(columns) + format.elements - 1) / format.elements;
+  return values_at() + units * format.bytes;
+}
+
+namespace {
+
+// `count` integers, the first of which begins a byte.
+template <int kBits>
+void decode_integers(const std::byte* from, int64_t count, float scale, int zero, float* out) {
+  constexpr int kInByte = 8 / kBits;
+  const auto value = [&](uint32_t byte, int i) {
+    return scale * static_cast<float>(static_cast<int>(byte >> (i * kBits) & ((1u << kBits) - 1)) - zero);
+  };
+  for (int64_t i = 0; i < count / kInByte; ++i)
+    for (int j = 0; j < kInByte; ++j) out[i * kInByte + j] = value(u8(from + i), j);
+  for (int64_t i = count / kInByte * kInByte; i < count; ++i)
+    out[i] = value(u8(from + i / kInByte), static_cast<int>(i % kInByte));
+}
+
+}  // namespace
+
+void IntegerRow::decode(const std::byte* row, float* out) const {
+  const uint32_t bits = integer_bits(type);
+  const auto decode_some = bits == 2 ? decode_integers<2> : bits == 4 ? decode_integers<4> : decode_integers<8>;
+  for (int64_t g = 0, begin = 0; begin < columns; ++g, begin += group) {
+    const int zero = zeros ? static_cast<int>(u8(row + zeros_at() + g)) : 1 << (bits - 1);
+    decode_some(row + values_at() + begin * bits / 8, std::min(group, columns - begin), float_of(u32(row + g * 4)),
+                zero, out + begin);
+  }
 }
 
 std::span<const int8_t, 16> iq4_values() { return kIq4Values; }

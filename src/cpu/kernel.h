@@ -43,6 +43,8 @@ Prepared prepare_conv_argmax(const Graph& graph, const Node& node, const KernelO
 Prepared prepare_norm_stats(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_norm_apply(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_product(const Graph& graph, const Node& node, const KernelOptions&);
+Prepared prepare_block_product(const Graph& graph, const Node& node, const KernelOptions&);
+Prepared prepare_block_rows(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_movement(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_rows(const Graph& graph, const Node& node, const KernelOptions&);
 Prepared prepare_reduction(const Graph& graph, const Node& node, const KernelOptions&);

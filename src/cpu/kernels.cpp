@@ -3,6 +3,7 @@
 
 #include "cpu/kernel.h"
 #include "ops/attention.h"
+#include "ops/blocks.h"
 #include "ops/concat.h"
 #include "ops/conv.h"
 #include "ops/conv_backward.h"
@@ -28,13 +29,18 @@ namespace {
 
 using Table = std::unordered_map<const OpDef*, Prepare>;
 
-Table with_those_of_training(Table kernels) {
+// What programs may be built without, which then have no code of it.
+Table with_optional_ones(Table kernels) {
+  if constexpr (kPacked) {
+    kernels.emplace(&kBlockMatmul, prepare_block_product);
+    kernels.emplace(&kBlockRows, prepare_block_rows);
+  }
   if constexpr (kTraining) kernels.emplace(&kConvWeights, prepare_conv_weights);
   return kernels;
 }
 
 const Table& table() {
-  static const Table kernels = with_those_of_training({
+  static const Table kernels = with_optional_ones({
       {&kSelectiveScan, prepare_selective_scan},
       {&kDeltaRule, prepare_delta_rule},
       {&kConv, prepare_convolution},

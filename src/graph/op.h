@@ -64,6 +64,12 @@ inline constexpr bool kTraining = GYRUS_TRAINING;
 #endif
 inline constexpr bool kLanguage = GYRUS_LANGUAGE;
 
+// Whether it has the ops that read packed weights, which language models have, too.
+#ifndef GYRUS_PACKED
+#define GYRUS_PACKED GYRUS_LANGUAGE
+#endif
+inline constexpr bool kPacked = GYRUS_PACKED;
+
 // A function that only training calls; none in a program that does not train.
 template <class>
 class ForTraining;

@@ -10,16 +10,15 @@
 namespace gyrus {
 namespace {
 
-constexpr int64_t kLongestHead = 1 << 16;
+constexpr int64_t kLongestHead = 1 << 16, kMostLayers = 4096;
 
 struct Architecture {
   const char* theirs;
   const char* ours;
 };
-constexpr Architecture kArchitectures[] = {{"LlamaForCausalLM", "llama"},
-                                           {"MistralForCausalLM", "llama"},
-                                           {"Qwen2ForCausalLM", "qwen2"},
-                                           {"Qwen3ForCausalLM", "qwen3"}};
+constexpr Architecture kArchitectures[] = {{"LlamaForCausalLM", "llama"}, {"MistralForCausalLM", "llama"},
+                                           {"Qwen2ForCausalLM", "qwen2"}, {"MixtralForCausalLM", "llama"},
+                                           {"Qwen3ForCausalLM", "qwen3"}, {"Qwen3MoeForCausalLM", "qwen3moe"}};
 
 const char* architecture_of(const JsonObject& config) {
   const Json* const names = config.find("architectures");
@@ -58,6 +57,8 @@ class ShapeReader {
     put("attention.value_length", depth_);
     read_rope();
     read_window();
+    if (architecture_ == "qwen3moe") read_qwen_experts();
+    if (config_.has("num_local_experts")) read_mixtral_experts();
     refuse_others();
     return std::move(out_);
   }
@@ -126,6 +127,34 @@ class ShapeReader {
     }
   }
 
+  // Layers with experts, as "decoder_sparse_step" and "mlp_only_layers" say; the others have one network.
+  void read_qwen_experts() {
+    const int64_t experts = config_.integer("num_experts"), step = config_.integer("decoder_sparse_step", 1);
+    put("expert_count", experts);
+    put("expert_used_count", config_.integer("num_experts_per_tok"));
+    put("expert_feed_forward_length", config_.integer("moe_intermediate_size"));
+    put("expert_weights_norm", config_.boolean("norm_topk_prob", false));
+    if (step < 1) config_.bad("decoder_sparse_step", "a positive number");
+    const int64_t layers = config_.integer("num_hidden_layers");
+    if (layers < 1 || layers > kMostLayers) config_.bad("num_hidden_layers", cat("1 to ", kMostLayers));
+    std::vector<bool> routed(static_cast<size_t>(layers));
+    for (int64_t i = 0; i < layers; ++i) routed[static_cast<size_t>(i)] = experts > 0 && (i + 1) % step == 0;
+    const Json* const dense = config_.has("mlp_only_layers") ? config_.find("mlp_only_layers") : nullptr;
+    if (dense && !dense->is_array()) config_.bad("mlp_only_layers", "a list");
+    for (size_t i = 0; dense && i < dense->size(); ++i) {
+      const Json& layer = (*dense)[i];
+      if (!layer.is_number_unsigned() || layer.get<uint64_t>() >= routed.size())
+        config_.bad("mlp_only_layers", cat("a list of numbers of layers below ", layers));
+      routed[layer.get<size_t>()] = false;
+    }
+    out_["gyrus.experts.layers"] = routed;
+  }
+
+  void read_mixtral_experts() {
+    put("expert_count", config_.integer("num_local_experts"));
+    put("expert_used_count", config_.integer("num_experts_per_tok"));
+  }
+
   void refuse_others() const {
     if (config_.has("quantization_config")) {
       const JsonObject quantized = config_.object("quantization_config");
@@ -151,16 +180,41 @@ Metadata hugging_face_shape(const HuggingFaceFiles& files, std::vector<float>& f
   return ShapeReader(files, factors).read();
 }
 
+namespace {
+
+// "mlp.experts.3.up_proj.weight" as "ffn_up.3.weight", as old GGUF files have it; empty where it is something else.
+std::string expert_tensor(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kParts[] = {
+      {"gate_proj.weight", "ffn_gate."}, {"up_proj.weight", "ffn_up."}, {"down_proj.weight", "ffn_down."},
+      {"w1.weight", "ffn_gate."},        {"w3.weight", "ffn_up."},      {"w2.weight", "ffn_down."}};
+  for (const std::string_view front : {"mlp.experts.", "block_sparse_moe.experts."}) {
+    if (name.substr(0, front.size()) != front) continue;
+    const size_t dot = name.find('.', front.size());
+    if (dot == std::string_view::npos) return {};
+    for (const auto& [theirs, ours] : kParts)
+      if (name.substr(dot + 1) == theirs) return cat(ours, name.substr(front.size(), dot - front.size()), ".weight");
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string hugging_face_tensor(const std::string& name, const std::string& subject) {
   constexpr std::pair<std::string_view, std::string_view> kWhole[] = {
       {"model.embed_tokens.", "token_embd."}, {"model.norm.", "output_norm."}, {"lm_head.", "output."}};
-  constexpr std::pair<std::string_view, std::string_view> kParts[] = {
-      {"input_layernorm.", "attn_norm."},    {"self_attn.q_proj.", "attn_q."},
-      {"self_attn.k_proj.", "attn_k."},      {"self_attn.v_proj.", "attn_v."},
-      {"self_attn.o_proj.", "attn_output."}, {"self_attn.q_norm.", "attn_q_norm."},
-      {"self_attn.k_norm.", "attn_k_norm."}, {"post_attention_layernorm.", "ffn_norm."},
-      {"mlp.gate_proj.", "ffn_gate."},       {"mlp.up_proj.", "ffn_up."},
-      {"mlp.down_proj.", "ffn_down."}};
+  constexpr std::pair<std::string_view, std::string_view> kParts[] = {{"input_layernorm.", "attn_norm."},
+                                                                      {"self_attn.q_proj.", "attn_q."},
+                                                                      {"self_attn.k_proj.", "attn_k."},
+                                                                      {"self_attn.v_proj.", "attn_v."},
+                                                                      {"self_attn.o_proj.", "attn_output."},
+                                                                      {"self_attn.q_norm.", "attn_q_norm."},
+                                                                      {"self_attn.k_norm.", "attn_k_norm."},
+                                                                      {"post_attention_layernorm.", "ffn_norm."},
+                                                                      {"mlp.gate_proj.", "ffn_gate."},
+                                                                      {"mlp.up_proj.", "ffn_up."},
+                                                                      {"mlp.down_proj.", "ffn_down."},
+                                                                      {"mlp.gate.", "ffn_gate_inp."},
+                                                                      {"block_sparse_moe.gate.", "ffn_gate_inp."}};
   constexpr std::string_view kLayers = "model.layers.";
   if (name.ends_with(".rotary_emb.inv_freq")) return {};  // what older files have; it follows from config.json
   const std::string_view all(name);
@@ -173,6 +227,7 @@ std::string hugging_face_tensor(const std::string& name, const std::string& subj
     for (const auto& [theirs, ours] : kParts) {
       if (rest.substr(0, theirs.size()) == theirs) return cat("blk.", number, ".", ours, rest.substr(theirs.size()));
     }
+    if (const std::string expert = expert_tensor(rest); !expert.empty()) return cat("blk.", number, ".", expert);
   }
   fail(ErrorCode::Unsupported, subject, "has the tensor ", in_quotes(name), ", which gyrus does not know");
 }

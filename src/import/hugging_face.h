@@ -23,8 +23,8 @@ struct HuggingFaceFiles {
 
 using Metadata = std::map<std::string, GgufValue>;
 
-// Keys "general.…" and "llama.…" (or qwen2, qwen3); throws Unsupported on other architectures and on settings that
-// gyrus does not have. `factors`: of the frequencies of rotary embedding, where they are stretched one by one.
+// Keys "general.…" and "llama.…" (or qwen2, qwen3, qwen3moe); throws Unsupported on other architectures and on settings
+// that gyrus does not have. `factors`: of the frequencies of rotary embedding, where they are stretched one by one.
 Metadata hugging_face_shape(const HuggingFaceFiles& files, std::vector<float>& factors);
 // Keys "tokenizer.…".
 Metadata hugging_face_tokenizer(const HuggingFaceFiles& files);

@@ -85,6 +85,7 @@ class Importer {
   }
 
   const ImportOptions& options() const { return options_; }
+  std::map<ValueId, Dequantized>& dequantized() { return dequantized_; }
 
   Vals run_graph(const GraphProto& graph, const Vals& inputs, const Scope& around, const std::string& prefix) {
     count();
@@ -184,6 +185,12 @@ class Importer {
     }
   }
 
+  // What is read of a file, but is no element of inputs and outputs.
+  static void only_constant(Elem elem) {
+    if (elem == Elem::I4 || elem == Elem::U4)
+      unsupported(cat("is of ", to_string(elem), ", which only weights may be"));
+  }
+
   [[noreturn]] void no_input(const std::string& name, const std::set<std::string>& names) const {
     std::string known;
     for (const std::string& n : names) known += (known.empty() ? "" : ", ") + printable(n);
@@ -194,6 +201,7 @@ class Importer {
     if (!is_good_name(input.name)) fail(ErrorCode::InvalidModel, options_.subject, "an input has no usable name");
     if (const auto bound = options_.bound.find(input.name); bound != options_.bound.end()) {
       const DType want = stored_as(input.elem, input.name);
+      only_constant(input.elem);
       if (bound->second.dtype != want)
         fail(ErrorCode::InvalidInput, input.name, "bound as ", gyrus::to_string(bound->second.dtype), ", expected ",
              gyrus::to_string(want));
@@ -201,6 +209,7 @@ class Importer {
       return;
     }
     const DType dtype = stored_as(input.elem, input.name);
+    only_constant(input.elem);
     Shape shape = input.shape;
     if (const auto given = options_.shapes.find(input.name); given != options_.shapes.end()) {
       // Some exporters declare extents that their networks do not need; ops refuse what they cannot take.
@@ -376,6 +385,7 @@ class Importer {
       if (!is_good_name(output.name)) fail(ErrorCode::InvalidModel, options_.subject, "an output has no usable name");
       const Val* value = scope.find(output.name);
       if (!value) fail(ErrorCode::InvalidModel, options_.subject, "nothing makes the output ", in_quotes(output.name));
+      only_constant(value->elem);
       result_.graph.add_output(output.name, value->id);
       result_.outputs.push_back({output.name, value->elem, value->dtype(), value->shape()});
     }
@@ -404,6 +414,7 @@ class Importer {
   std::map<std::tuple<std::string, std::string, std::string>, const FunctionProto*> functions_;
   std::vector<Refusal> refusals_;
   std::vector<std::string> made_;
+  std::map<ValueId, Dequantized> dequantized_;
   size_t imported_ = 0;
   ErrorCode code_ = ErrorCode::Unsupported;
 };
@@ -411,6 +422,26 @@ class Importer {
 Val Ctx::in(size_t i) const {
   if (!has(i)) invalid(cat("operand ", i, " is missing"));
   return inputs_[i];
+}
+
+bool Ctx::may_pack() const {
+  static const bool known = find_op("block_matmul") && find_op("block_rows");
+  return known && !importer_.options().parameters;
+}
+
+void Ctx::remember(Val value, Dequantized from) const {
+  if (may_pack() && from.values.is_constant() && from.values.rank() == 2)
+    importer_.dequantized()[value.id] = std::move(from);
+}
+
+const Dequantized* Ctx::dequantized(size_t i) const {
+  const auto found = importer_.dequantized().find(in(i).id);
+  return found == importer_.dequantized().end() ? nullptr : &found->second;
+}
+
+std::optional<PackedMatrix> Ctx::packed(size_t i, size_t rows_axis) const {
+  const Dequantized* const from = dequantized(i);
+  return from ? from->matrix(rows_axis) : std::nullopt;
 }
 
 const Tensor& Ctx::known(size_t i) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "import/onnx_build.h"
+#include "import/onnx_packed.h"
 
 // The table of ONNX's ops: each is a function that builds the nodes of gyrus for one node of the file.
 
@@ -51,6 +52,14 @@ class Ctx {
   // The list as an attribute, before the opset in which it became operand i; nothing where it is absent.
   std::optional<Ints> list_or_input(std::string_view name, size_t i) const;
 
+  // Whether weights may stay packed: not where they are trained, nor in a program without the ops.
+  bool may_pack() const;
+  // That `value` are integers with scales, which products and gathers may read instead.
+  void remember(Val value, Dequantized from) const;
+  const Dequantized* dequantized(size_t i) const;  // of operand i, or null
+  // Operand i, rank 2, packed by rows along an axis of it; nothing where it has no such form.
+  std::optional<PackedMatrix> packed(size_t i, size_t rows_axis) const;
+
   // The graph of an attribute, its inputs being these values.
   Vals run(std::string_view graph_attribute, const Vals& values) const;
 
@@ -85,6 +94,7 @@ void add_quantized_ops(OpTable& table);
 void add_control_ops(OpTable& table);
 void add_signal_ops(OpTable& table);
 void add_sampling_ops(OpTable& table);
+void add_few_bits_ops(OpTable& table);
 void add_microsoft_twins(OpTable& table);
 void add_microsoft_quantized_ops(OpTable& table);
 

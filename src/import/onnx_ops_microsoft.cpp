@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/tensor.h"
 #include "import/onnx_attention.h"
 #include "import/onnx_norm.h"
 
@@ -210,44 +209,6 @@ Vals group_query_attention(Ctx& c) {
   return {join_heads(y), k, v};
 }
 
-// Weights of a few bits each, in blocks with a scale and a zero point, made floats while importing.
-Vals matmul_nbits(Ctx& c) {
-  const int64_t k = c.integer("K"), n = c.integer("N"), bits = c.integer("bits", 4), block = c.integer("block_size");
-  if (bits != 2 && bits != 4 && bits != 8) unsupported(cat(bits, " bits"));
-  if (k < 1 || n < 1 || block < 1) invalid("K, N or block_size is not positive");
-  for (const int64_t number : {k, n, block}) sized(number);
-  if (c.has(4)) unsupported("g_idx");
-  const int64_t blocks = ceil_div(k, block), per_byte = 8 / bits, blob = ceil_div(block, per_byte);
-  checked_mul(n, k, "MatMulNBits");
-  const Tensor &packed = c.known(1), &scales = c.known(2);
-  if (packed.dtype != DType::U8 || packed.size() != n * blocks * blob || scales.size() != n * blocks)
-    invalid("weights or scales do not suit K, N and block_size");
-  const Tensor* zeros = c.has(3) ? &c.known(3) : nullptr;
-  const int64_t zero_row = ceil_div(blocks, per_byte), top = int64_t{1} << bits;
-  const bool zero_floats = zeros && gyrus::is_float(zeros->dtype);
-  if (zeros && zeros->size() != (zero_floats ? n * blocks : n * zero_row))
-    invalid("zero points do not suit K, N and block_size");
-  const auto field = [&](const uint8_t* bytes, int64_t i) {
-    return (bytes[i / per_byte] >> ((i % per_byte) * bits)) & static_cast<int>(top - 1);
-  };
-  Tensor weight(DType::F32, {n, k});
-  for (int64_t row = 0; row < n; ++row)
-    for (int64_t i = 0; i < k; ++i) {
-      const int64_t b = i / block;
-      double zero = std::floor(static_cast<double>(top) / 2);
-      if (zero_floats)
-        zero = get(*zeros, row * blocks + b);
-      else if (zeros)
-        zero = field(zeros->as<uint8_t>() + row * zero_row, b);
-      const int value = field(packed.as<uint8_t>() + (row * blocks + b) * blob, i % block);
-      weight.as<float>()[row * k + i] = static_cast<float>((value - zero) * get(scales, row * blocks + b));
-    }
-  const Val x = c.in(0);
-  Val y = matmul(x, cast(constant(c.graph(), std::move(weight)), x.elem), false, true);
-  if (c.has(5)) y = y + c.in(5);
-  return {y};
-}
-
 }  // namespace
 
 const OpTable& microsoft_ops() {
@@ -267,7 +228,7 @@ const OpTable& microsoft_ops() {
     t["MultiHeadAttention"] = multi_head_attention;
     t["RotaryEmbedding"] = rotary_embedding;
     t["GroupQueryAttention"] = group_query_attention;
-    t["MatMulNBits"] = matmul_nbits;
+    add_few_bits_ops(t);
     t["ExpandDims"] = expand_dims;
     add_microsoft_quantized_ops(t);
     for (const char* name : {"QuantizeLinear", "DequantizeLinear", "Trilu", "GatherND"})

@@ -21,13 +21,16 @@ Val product_of(Val a, Val b, bool ta, bool tb) {
   return reduce("reduce_sum", all, {static_cast<int64_t>(all.rank()) - 1}, false);
 }
 
+bool is_single(Val x) { return x.elem == Elem::F32; }
+
 Vals matmul_node(Ctx& c) {
   Val a = c.in(0), b = c.in(1);
   const bool row = a.rank() == 1, column = b.rank() == 1;
   if (a.rank() == 0 || b.rank() == 0) invalid("takes no scalars");
   if (row) a = unsqueeze(a, 0);
   if (column) b = unsqueeze(b, 1);
-  Val y = product_of(a, b, false, false);
+  const auto packed = is_single(a) ? c.packed(1, 1) : std::nullopt;
+  Val y = packed ? packed_product(a, *packed) : product_of(a, b, false, false);
   if (column) y = squeeze(y, y.rank() - 1);
   if (row) y = squeeze(y, y.rank() - (column ? 1 : 2));
   return {y};
@@ -38,7 +41,15 @@ Vals gemm(Ctx& c) {
   const double alpha = c.number("alpha", 1), beta = c.number("beta", 1);
   if (!is_float(c.in(0)) && (alpha != std::floor(alpha) || beta != std::floor(beta)))
     unsupported("fractions of whole numbers");
-  Val y = product_of(c.in(0), c.in(1), ta, tb) * alpha;
+  Val y;
+  if (const auto packed = is_single(c.in(0)) ? c.packed(1, tb ? 0 : 1) : std::nullopt) {
+    const Val x = ta ? swap_axes(c.in(0), 0, 1) : c.in(0), bias = c.opt(2);
+    if (bias && alpha == 1 && beta == 1 && bias.rank() == 1 && bias.size() == packed->matrix.rows)
+      return {packed_product(x, *packed, bias)};
+    y = packed_product(x, *packed) * alpha;
+  } else {
+    y = product_of(c.in(0), c.in(1), ta, tb) * alpha;
+  }
   if (c.has(2) && beta != 0) y = y + c.in(2) * beta;
   return {y};
 }

@@ -64,13 +64,28 @@ Vals quantize_linear(Ctx& c) {
   return {saturated(y, to)};
 }
 
+// Integers of 4 or 8 bits whose scales are f32: in other types the product would be rounded again.
+void remember_packed(Ctx& c, Val result, int64_t axis, int64_t block) {
+  const Val x = c.in(0), scales = c.in(1), zeros = c.opt(2);
+  const bool small = x.elem == Elem::I4 || x.elem == Elem::U4 || x.elem == Elem::I8 || x.elem == Elem::U8;
+  const bool known = scales.is_constant() && (!zeros || (zeros.is_constant() && zeros.elem == x.elem));
+  if (!small || !known || scales.elem != Elem::F32 || result.shape() != x.shape() || x.rank() != 2 ||
+      (zeros && zeros.size() != scales.size()))
+    return;
+  const bool one = scales.size() == 1;
+  c.remember(result, {x, scales, zeros, one ? 0 : axis_of(axis, 2), block, false,
+                      std::make_shared<std::array<std::optional<PackedMatrix>, 2>>()});
+}
+
 Vals dequantize_linear(Ctx& c) {
   const Val x = c.in(0);
   const Elem to = c.in(1).elem;
   const int64_t axis = c.integer("axis", 1), block = c.integer("block_size", 0);
   Val y = cast(x, Elem::F32);
   if (c.has(2)) y = y - along(cast(c.in(2), Elem::F32), x, axis, block);
-  return {cast(y * along(cast(c.in(1), Elem::F32), x, axis, block), to)};
+  const Val result = cast(y * along(cast(c.in(1), Elem::F32), x, axis, block), to);
+  remember_packed(c, result, axis, block);
+  return {result};
 }
 
 }  // namespace

@@ -67,7 +67,13 @@ Vals transpose_node(Ctx& c) {
     perm = range(static_cast<int64_t>(x.rank()));
     std::reverse(perm.begin(), perm.end());
   }
-  return {transpose(x, perm)};
+  const Val y = transpose(x, perm);
+  if (const Dequantized* const from = c.dequantized(0); from && perm == Ints{1, 0}) {
+    Dequantized turned = *from;
+    turned.turned = !turned.turned;
+    c.remember(y, turned);
+  }
+  return {y};
 }
 
 Vals concat_node(Ctx& c) {

@@ -263,26 +263,22 @@ FunctionProto read_function(Bytes bytes, const std::string& subject) {
 struct ElemName {
   Elem elem;
   const char* name;
-  size_t bytes;  // 0: not read, or less than one
+  size_t bits;  // 0: not read
 };
 constexpr ElemName kNames[] = {
-    {Elem::F32, "float", 4},  {Elem::U8, "uint8", 1},      {Elem::I8, "int8", 1},         {Elem::U16, "uint16", 2},
-    {Elem::I16, "int16", 2},  {Elem::I32, "int32", 4},     {Elem::I64, "int64", 8},       {Elem::String, "string", 0},
-    {Elem::Bool, "bool", 1},  {Elem::F16, "float16", 2},   {Elem::F64, "double", 8},      {Elem::U32, "uint32", 4},
-    {Elem::U64, "uint64", 8}, {Elem::C64, "complex64", 0}, {Elem::C128, "complex128", 0}, {Elem::BF16, "bfloat16", 2},
-    {Elem::U4, "uint4", 0},   {Elem::I4, "int4", 0},
+    {Elem::F32, "float", 32},  {Elem::U8, "uint8", 8},      {Elem::I8, "int8", 8},         {Elem::U16, "uint16", 16},
+    {Elem::I16, "int16", 16},  {Elem::I32, "int32", 32},    {Elem::I64, "int64", 64},      {Elem::String, "string", 0},
+    {Elem::Bool, "bool", 8},   {Elem::F16, "float16", 16},  {Elem::F64, "double", 64},     {Elem::U32, "uint32", 32},
+    {Elem::U64, "uint64", 64}, {Elem::C64, "complex64", 0}, {Elem::C128, "complex128", 0}, {Elem::BF16, "bfloat16", 16},
+    {Elem::U4, "uint4", 4},    {Elem::I4, "int4", 4},
 };
 
-size_t file_bytes(Elem elem) {
+// Of `count` elements; those of 4 bits lie two to a byte, the first in the lower half.
+uint64_t file_bytes(Elem elem, uint64_t count) {
   for (const ElemName& n : kNames)
-    if (n.elem == elem) return n.bytes;
+    if (n.elem == elem) return (count * n.bits + 7) / 8;
   return 0;
 }
-
-bool is_nibble(Elem elem) { return elem == Elem::U4 || elem == Elem::I4; }
-
-// Bytes of so many elements; those of 4 bits lie two to a byte, the first in the lower half.
-uint64_t file_bytes(Elem elem, uint64_t count) { return is_nibble(elem) ? (count + 1) / 2 : count * file_bytes(elem); }
 
 int nibble(Bytes raw, size_t i, bool is_signed) {
   const int value = (std::to_integer<int>(raw[i / 2]) >> (i % 2 * 4)) & 15;
@@ -476,9 +472,8 @@ Tensor to_tensor(const TensorProto& proto, const std::string& subject, const Ext
   }
   const std::vector<std::byte> data = typed_bytes(proto);
   if (data.size() != wanted)
-    fail(ErrorCode::InvalidModel, where, "holds ",
-         is_nibble(proto.type) ? 2 * data.size() : data.size() / file_bytes(proto.type), " elements, but its shape is ",
-         gyrus::to_string(proto.dims));
+    fail(ErrorCode::InvalidModel, where, "holds ", 8 * data.size() / file_bytes(proto.type, 8),
+         " elements, but its shape is ", gyrus::to_string(proto.dims));
   return from_raw(proto.type, proto.dims, bytes_of(data), where);
 }
 

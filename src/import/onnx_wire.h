@@ -39,8 +39,8 @@ enum class Elem : int32_t {
 };
 // "float", "int8" …, as ONNX names them.
 std::string to_string(Elem elem);
-// The element type in which gyrus holds it: f64 and bf16 as f32, i8 and i16 as i32, u16 and u64 as u32. Throws
-// Unsupported("[subject] …") for strings, complex numbers and those of fewer than 8 bits.
+// The element type in which gyrus holds it: f64 and bf16 as f32; i4, i8 and i16 as i32, u4 as u8, u16 and u64 as u32.
+// Throws Unsupported("[subject] …") for strings, complex numbers and floats of fewer than 16 bits.
 DType stored_as(Elem elem, const std::string& subject);
 Elem elem_of(DType dtype);
 

@@ -126,12 +126,18 @@ Pooling read_pooling(const Gguf& file) {
   }
 }
 
+constexpr int64_t kMostExperts = 1 << 16, kMostElements = 1 << 24;
+
 void read_experts(const Gguf& file, Config& c) {
   c.experts = file.integer(file.key("expert_count"), 0);
   if (c.experts == 0) return;
   c.experts_used = file.integer(file.key("expert_used_count"));
   c.experts_normed = file.boolean(file.key("expert_weights_norm"), true);
   c.expert_hidden = file.integer(file.key("expert_feed_forward_length"), c.hidden);
+  if (c.experts < 0 || c.experts > kMostExperts || c.expert_hidden < 1 || c.expert_hidden > kMostElements)
+    fail(ErrorCode::InvalidModel, file.subject(), "has ", c.experts, " experts of ", c.expert_hidden, " elements");
+  if (const auto given = file.metadata().find("gyrus.experts.layers"); given != file.metadata().end())
+    if (const auto* const layers = std::get_if<std::vector<bool>>(&given->second)) c.routed = *layers;
   if (c.experts_used < 1 || c.experts_used > c.experts)
     fail(ErrorCode::InvalidModel, file.subject(), "uses ", c.experts_used, " of ", c.experts, " experts");
 }
@@ -169,9 +175,8 @@ void check(const Gguf& file, const Config& c) {
   const auto require = [&](bool good, const char* what) {
     if (!good) fail(ErrorCode::InvalidModel, file.subject(), what);
   };
-  constexpr int64_t kMost = 1 << 24;
   for (int64_t n : {c.layers, c.width, c.heads, c.kv_heads, c.depth, c.hidden, c.vocabulary, c.context})
-    require(n > 0 && n <= kMost, "a number of layers, heads or elements in its metadata is not from 1 to 2^24");
+    require(n > 0 && n <= kMostElements, "a number of layers, heads or elements in its metadata is not from 1 to 2^24");
   require(c.heads % c.kv_heads == 0, "its heads of queries are not a multiple of its heads of keys");
   require(c.turning % 2 == 0 && c.turning <= c.depth, "its rope.dimension_count is odd or more than a head has");
   require(std::isfinite(c.attention_scale) && c.attention_scale > 0, "its attention.scale is not above 0");

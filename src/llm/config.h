@@ -47,6 +47,7 @@ struct Config {
   int64_t experts = 0, experts_used = 0;  // 0: one network for all
   int64_t expert_hidden = 0;
   bool experts_normed = true;  // the shares of those used add up to 1
+  std::vector<bool> routed;    // for each layer whether it has experts; empty: as its tensors say
 
   Pooling pooling = Pooling::Mean;
 

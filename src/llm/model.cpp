@@ -98,6 +98,36 @@ Model::Product Model::product(const std::string& state, const std::vector<std::s
   return made;
 }
 
+Model::Product Model::expert_product(const std::string& at, const std::string& part, int64_t rows, int64_t columns) {
+  const std::string whole = at + part + "_exps", first = cat(at, part, ".0.weight");
+  if (has(whole + ".weight") || !has(first))
+    return product(whole, {whole + ".weight"}, {rows}, columns, config_.experts);
+  const BlockType type = source(first).type;
+  const BlockMatrix all{type, rows * config_.experts, columns};
+  const uint64_t bytes = static_cast<uint64_t>(rows) * all.row_bytes();
+  if (bytes % 4 != 0) fail(ErrorCode::Unsupported, subject_, first, " has ", bytes, " bytes, which are no whole words");
+  WeightState made{whole + ".weight", {DType::U32, all.shape(), Layout::Plain}, {}};
+  for (int64_t i = 0; i < config_.experts; ++i) {
+    const std::string name = cat(at, part, ".", i, ".weight");
+    const Source tensor = source(name);
+    if (tensor.shape != Shape{rows, columns} || tensor.type != type)
+      fail(ErrorCode::InvalidModel, subject_, name, " is ", to_string(tensor.type), to_string(tensor.shape),
+           ", expected ", to_string(type), to_string(Shape{rows, columns}), " as the first");
+    made.parts.push_back({name, static_cast<uint64_t>(i) * bytes, false});
+  }
+  Product product;
+  product.experts = config_.experts;
+  product.matrices.push_back({made.name, all});
+  weights_.push_back(std::move(made));
+  return product;
+}
+
+bool Model::is_routed(int64_t layer) const {
+  if (config_.experts == 0) return false;
+  if (!config_.routed.empty()) return config_.routed.at(static_cast<size_t>(layer));
+  return has(cat("blk.", layer, ".ffn_gate_inp.weight"));
+}
+
 Model::Layer Model::layer(int64_t index) {
   const Config& c = config_;
   const std::string at = cat("blk.", index, ".");
@@ -117,11 +147,11 @@ Model::Layer Model::layer(int64_t index) {
     l.ffn_post = norm(at + "post_ffw_norm");
   }
   l.ffn_norm = norm(at + "ffn_norm");
-  if (c.experts > 0 && has(at + "ffn_gate_inp.weight")) {
+  if (is_routed(index)) {
     l.router = product(at + "ffn_gate_inp", {at + "ffn_gate_inp.weight"}, {c.experts}, c.width);
-    l.gate_up = product(at + "ffn_gate_exps", {at + "ffn_gate_exps.weight"}, {c.expert_hidden}, c.width, c.experts);
-    l.up = product(at + "ffn_up_exps", {at + "ffn_up_exps.weight"}, {c.expert_hidden}, c.width, c.experts);
-    l.down = product(at + "ffn_down_exps", {at + "ffn_down_exps.weight"}, {c.width}, c.expert_hidden, c.experts);
+    l.gate_up = expert_product(at, "ffn_gate", c.expert_hidden, c.width);
+    l.up = expert_product(at, "ffn_up", c.expert_hidden, c.width);
+    l.down = expert_product(at, "ffn_down", c.width, c.expert_hidden);
     return l;
   }
   if (!c.gated)

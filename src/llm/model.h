@@ -82,6 +82,9 @@ class Model {
   Norm norm(const std::string& name);
   Product product(const std::string& state, const std::vector<std::string>& names, const std::vector<int64_t>& rows,
                   int64_t columns, int64_t experts = 1);
+  // The same of every expert: of the one tensor that holds all, or of one for each ("ffn_up.3.weight").
+  Product expert_product(const std::string& at, const std::string& part, int64_t rows, int64_t columns);
+  bool is_routed(int64_t layer) const;
   Layer layer(int64_t index);
   void read_rope();
 

@@ -253,7 +253,8 @@ void Writing::take(Text& text, int32_t token, const float* logits) {
 void Writing::end(Text& text, Finish finish) {
   text.done = true;
   text.result.finish = finish;
-  if (finish != Finish::End) return;
+  // A stop text that was found ends what is held back, and so does a reader that wants no more.
+  if (finish != Finish::End && finish != Finish::Length) return;
   std::string rest = text.stops->push(text.decoder->finish());
   rest += text.stops->finish();
   if (rest.empty()) return;

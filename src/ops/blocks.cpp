@@ -12,12 +12,16 @@ namespace gyrus {
 namespace {
 
 constexpr std::array kWithKernel = {
-    BlockType::F32,  BlockType::F16,   BlockType::BF16,  BlockType::Q4_0,   BlockType::Q4_1,   BlockType::Q5_0,
-    BlockType::Q5_1, BlockType::Q8_0,  BlockType::Q2_K,  BlockType::Q3_K,   BlockType::Q4_K,   BlockType::Q5_K,
-    BlockType::Q6_K, BlockType::MXFP4, BlockType::NVFP4, BlockType::IQ4_NL, BlockType::IQ4_XS,
+    BlockType::F32,    BlockType::F16,    BlockType::BF16, BlockType::Q4_0,  BlockType::Q4_1,
+    BlockType::Q5_0,   BlockType::Q5_1,   BlockType::Q8_0, BlockType::Q2_K,  BlockType::Q3_K,
+    BlockType::Q4_K,   BlockType::Q5_K,   BlockType::Q6_K, BlockType::MXFP4, BlockType::NVFP4,
+    BlockType::IQ4_NL, BlockType::IQ4_XS, BlockType::U2,   BlockType::U4,    BlockType::U8,
 };
+constexpr int64_t kLeastGroup = 16;  // integers that kernels unpack with one scale
 
 BlockType type_of(const Node& node, int64_t number) {
+  for (const BlockType type : {BlockType::U2, BlockType::U4, BlockType::U8})
+    if (number == static_cast<int64_t>(type)) return type;
   const BlockFormat* format = number >= 0 ? find_block_format(static_cast<uint32_t>(number)) : nullptr;
   if (!format) fail(ErrorCode::InvalidGraph, node.op, "there is no block format of number ", number);
   if (std::find(kWithKernel.begin(), kWithKernel.end(), format->type) == kWithKernel.end())
@@ -26,10 +30,14 @@ BlockType type_of(const Node& node, int64_t number) {
   return format->type;
 }
 
-BlockMatrix matrix_of(const Node& node, int64_t format, int64_t rows, int64_t columns, const TensorType& given) {
-  const BlockMatrix matrix{type_of(node, format), rows, columns};
+BlockMatrix matrix_of(const Node& node, BlockMatrix matrix, const TensorType& given) {
+  const int64_t rows = matrix.rows, columns = matrix.columns, group = matrix.group;
   const BlockFormat& block = block_format(matrix.type);
-  if (rows <= 0 || columns <= 0 || columns % block.elements != 0)
+  const bool grouped = group > 0 && group <= columns && (group == columns || group % kLeastGroup == 0);
+  if (matrix.integers() ? !grouped : group != 0 || matrix.zeros)
+    fail(ErrorCode::InvalidGraph, node.op, "groups of ", group, " of ", columns, " columns in ", block.name,
+         "; expected a multiple of ", kLeastGroup, ", or all of them, of integers, and 0 of other formats");
+  if (rows <= 0 || columns <= 0 || (!matrix.integers() && columns % block.elements != 0))
     fail(ErrorCode::InvalidGraph, node.op, "a matrix of ", rows, " rows of ", columns, " elements is not made of ",
          block.name, " blocks of ", block.elements);
   if (given.dtype != DType::U32 || given.shape != matrix.shape())
@@ -47,12 +55,12 @@ std::vector<float> unpacked_row(const BlockMatrix& matrix, const RefTensor& word
     raw[i] = static_cast<std::byte>(word >> ((begin + i) % 4 * 8));
   }
   std::vector<float> values(static_cast<size_t>(matrix.columns));
-  dequantize(matrix.type, raw, values);
+  matrix.decode(raw.data(), values.data());
   return values;
 }
 
 std::vector<TensorType> infer_matmul(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node_with_body(node, inputs, 2, 6, {"formats", "rows", "expert_count", "halves"});
+  check_node_with_body(node, inputs, 2, 6, {"formats", "rows", "expert_count", "groups", "zeros", "halves"});
   const BlockMatmul matmul = block_matmul_of(node, inputs);
   return infer_behind(node, {DType::F32, matmul.result, Layout::Plain}, inputs);
 }
@@ -100,7 +108,7 @@ double flops_matmul(const Node& node, const std::vector<TensorType>& inputs, con
 }
 
 std::vector<TensorType> infer_rows(const Node& node, const std::vector<TensorType>& inputs) {
-  check_node(node, inputs, 2, 2, {"format", "rows", "columns", "column", "scale", "clamp"});
+  check_node(node, inputs, 2, 2, {"format", "rows", "columns", "column", "scale", "clamp", "group", "zeros"});
   const BlockMatrix matrix = block_rows_of(node, inputs[0]);
   const Shape& indices = inputs[1].shape;
   const int64_t column = node.attrs.integer("column", 0);
@@ -231,7 +239,17 @@ BlockNormed block_normed_of(const Node& node) {
   return normed;
 }
 
-uint64_t BlockMatrix::row_bytes() const { return block_bytes(type, static_cast<uint64_t>(columns)); }
+void BlockMatrix::decode(const std::byte* row, float* out) const {
+  if (integers())
+    integer_row().decode(row, out);
+  else
+    dequantize(type, {row, static_cast<size_t>(row_bytes())}, {out, static_cast<size_t>(columns)});
+}
+
+uint64_t BlockMatrix::row_bytes() const {
+  if (integers()) return integer_row().bytes();
+  return block_bytes(type, static_cast<uint64_t>(columns));
+}
 
 int64_t BlockMatrix::rows_in_group() const {
   const uint64_t bytes = row_bytes();
@@ -246,6 +264,7 @@ Shape BlockMatrix::shape() const {
 BlockMatmul block_matmul_of(const Node& node, const std::vector<TensorType>& inputs) {
   const std::vector<int64_t>& formats = node.attrs.integers("formats");
   const std::vector<int64_t>& rows = node.attrs.integers("rows");
+  const std::vector<int64_t> groups = node.attrs.integers("groups", {}), zeros = node.attrs.integers("zeros", {});
   const Shape& x = inputs[0].shape;
   BlockMatmul matmul;
   matmul.expert_count = node.attrs.integer("expert_count", 1);
@@ -253,6 +272,8 @@ BlockMatmul block_matmul_of(const Node& node, const std::vector<TensorType>& inp
   if (formats.empty() || formats.size() != rows.size() || formats.size() > (routed ? 1 : BlockMatmul::kMostMatrices))
     fail(ErrorCode::InvalidGraph, node.op, formats.size(), " formats and ", rows.size(),
          " numbers of rows, expected as many, and one to three (one with experts)");
+  if ((!groups.empty() && groups.size() != formats.size()) || (!zeros.empty() && zeros.size() != formats.size()))
+    fail(ErrorCode::InvalidGraph, node.op, "groups or zeros are not as many as matrices");
   if (inputs[0].dtype != DType::F32 || x.empty())
     fail(ErrorCode::InvalidGraph, node.op, "x is ", to_string(inputs[0].dtype), to_string(x), ", expected f32 rows");
   matmul.k = x.back();
@@ -260,7 +281,10 @@ BlockMatmul block_matmul_of(const Node& node, const std::vector<TensorType>& inp
     if (has_input(node, inputs, 1 + m) != (m < formats.size()))
       fail(ErrorCode::InvalidGraph, node.op, "matrix ", m, " is ", m < formats.size() ? "absent" : "one too many");
     if (m >= formats.size()) continue;
-    matmul.matrices.push_back(matrix_of(node, formats[m], rows[m] * matmul.expert_count, matmul.k, inputs[1 + m]));
+    matmul.matrices.push_back(matrix_of(node,
+                                        {type_of(node, formats[m]), rows[m] * matmul.expert_count, matmul.k,
+                                         groups.empty() ? 0 : groups.at(m), !zeros.empty() && zeros.at(m) != 0},
+                                        inputs[1 + m]));
     matmul.n += rows[m];
   }
   matmul.result = x;
@@ -286,7 +310,9 @@ BlockMatmul block_matmul_of(const Node& node, const std::vector<TensorType>& inp
 }
 
 BlockMatrix block_rows_of(const Node& node, const TensorType& matrix) {
-  return matrix_of(node, node.attrs.integer("format"), node.attrs.integer("rows"), node.attrs.integer("columns"),
+  return matrix_of(node,
+                   {type_of(node, node.attrs.integer("format")), node.attrs.integer("rows"),
+                    node.attrs.integer("columns"), node.attrs.integer("group", 0), flag(node, "zeros")},
                    matrix);
 }
 

@@ -4,7 +4,8 @@
 #include "core/blocks.h"
 #include "graph/op.h"
 
-// Products with weights, and rows of weights, that stay in the blocks of a GGUF file (core/blocks.h).
+// Products with weights, and rows of weights, that stay in the blocks of a GGUF file or in integers with scales
+// (core/blocks.h).
 
 namespace gyrus {
 
@@ -13,6 +14,13 @@ namespace gyrus {
 struct BlockMatrix {
   BlockType type = BlockType::F32;
   int64_t rows = 0, columns = 0;
+  int64_t group = 0;   // of integers: columns that share a scale
+  bool zeros = false;  // of integers: whether there is a zero for each scale
+
+  bool integers() const { return integer_bits(type) != 0; }
+  IntegerRow integer_row() const { return {type, columns, group, zeros}; }
+  // `columns` floats of the bytes of a row.
+  void decode(const std::byte* row, float* out) const;
 
   uint64_t row_bytes() const;
   int64_t rows_in_group() const;
@@ -22,7 +30,8 @@ struct BlockMatrix {
 // y[…, n] = bias[n] + sum over k of x[…, k] w[n, k]: x f32, up to three matrices w whose results follow one another,
 // bias [n of all] or none. With `experts` (i32 [rows, used]) the one matrix holds `rows` rows for each expert, x is
 // [rows, k] or [rows, used, k], and y [rows, used, n] is made by the expert that it names. `formats`: the number of the
-// block format of each matrix in GGUF files; `rows`: its n. May carry a body.
+// block format (BlockType) of each matrix; `rows`: its n; of integers also `groups` and `zeros` (BlockMatrix). May
+// carry a body.
 struct BlockMatmul {
   static constexpr size_t kMostMatrices = 3, kBias = 4, kExperts = 5;  // places of operands; x is 0, matrices are 1 …
   std::vector<BlockMatrix> matrices;
@@ -47,8 +56,8 @@ BlockNormed block_normed_of(const Node& node);
 extern const OpDef kBlockNormed;
 
 // y[i] = scale * row indices[i] of w [rows, k]: f32 [count, k]. indices i32 [count], or [count, n] of which `column`
-// counts. `format`: as above; `rows`, `columns` (k), `scale` = 1. An index outside is an error, but with clamp = 1 a
-// negative one is 0.
+// counts. `format`, `group`, `zeros`: as above; `rows`, `columns` (k), `scale` = 1. An index outside is an error, but
+// with clamp = 1 a negative one is 0.
 extern const OpDef kBlockRows;
 BlockMatrix block_rows_of(const Node& node, const TensorType& matrix);
 

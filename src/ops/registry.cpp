@@ -55,10 +55,11 @@ const std::vector<const OpDef*>& all_ops() {
         &kSort,      &kSearchSorted,    &kSegmentSum,  &kAtMost,      &kNearest,    &kFuzzyWeights, &kSplatBlend,
         &kFft,       &kFrames,
     };
+    if constexpr (kPacked) all.insert(all.end(), {&kBlockMatmul, &kBlockRows});
     if constexpr (kLanguage)
-      all.insert(all.end(), {&kBlockMatmul, &kBlockNormed, &kBlockRows, &kGated, &kRopeTurns, &kCacheRows,
-                             &kCachedAttention, &kChooseToken, &kChosenRows, &kMarkTokens, &kSelectiveScan, &kDeltaRule,
-                             &kDeltaStates, &kGroupRows, &kGroupedMatmul, &kGroupedWeights});
+      all.insert(all.end(), {&kBlockNormed, &kGated, &kRopeTurns, &kCacheRows, &kCachedAttention, &kChooseToken,
+                             &kChosenRows, &kMarkTokens, &kSelectiveScan, &kDeltaRule, &kDeltaStates, &kGroupRows,
+                             &kGroupedMatmul, &kGroupedWeights});
     if constexpr (kTraining)
       all.insert(all.end(), {&kConvWeights, &kNormSums, &kSample, &kLstmBack, &kGruBack, &kSplatBlendBack});
     for (const OpDef& def : elementwise_ops()) all.push_back(&def);

@@ -8,13 +8,27 @@ namespace gyrus {
 namespace {
 
 std::string kernel_file(BlockType type) {
+  if (integer_bits(type) != 0) return "block_integers";
   std::string name = cat("block_", to_string(type));
   for (char& c : name)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return name;
 }
 
+// What the kernel file of integers is told.
+KernelVars format_vars(const BlockMatrix& matrix) {
+  const uint32_t bits = integer_bits(matrix.type);
+  if (bits == 0) return {};
+  return {{"bits", std::to_string(bits)},
+          {"zeros", matrix.zeros ? "1" : "0"},
+          {"whole", has_whole_groups(matrix) ? "1" : "0"}};
+}
+
 }  // namespace
+
+bool has_whole_groups(const BlockMatrix& matrix) {
+  return matrix.group == matrix.columns || matrix.group % kBlockUnit == 0;
+}
 
 std::vector<RowWindow> cut_rows(const BlockMatrix& matrix, const Storage& storage, const Limits& limits,
                                 const std::string& label) {
@@ -62,7 +76,11 @@ void add_matrix(Kernel& k, const BlockMatrix& matrix, const Storage& storage, co
   k.param("row_bytes", matrix.row_bytes())
       .param("units", ceil_div(matrix.columns, kBlockUnit))
       .param("k", matrix.columns);
-  k.text("format", to_string(matrix.type)).text("unpack", expand_kernel(kernel_file(matrix.type), {}));
+  k.text("format", to_string(matrix.type)).text("unpack", expand_kernel(kernel_file(matrix.type), format_vars(matrix)));
+  if (matrix.integers()) {
+    const IntegerRow row = matrix.integer_row();
+    k.param("group", row.group).param("scales", row.groups()).param("values", row.values_at() / 4);
+  }
   k.flag("aligned", matrix.row_bytes() % 4 == 0 && block_format(matrix.type).bytes % 4 == 0);
 }
 

@@ -23,6 +23,9 @@ std::vector<RowWindow> cut_rows(const BlockMatrix& matrix, const Storage& storag
 // The matrix, copied where a group of rows lies in two buffers, as it may in constants.
 StoragePtr whole_rows(Lowering& lowering, const BlockMatrix& matrix, const StoragePtr& in, const std::string& label);
 
+// Of a matrix of integers: whether 32 elements that are unpacked together share a scale.
+bool has_whole_groups(const BlockMatrix& matrix);
+
 // What every kernel over blocks is told of a matrix.
 void add_matrix(Kernel& k, const BlockMatrix& matrix, const Storage& storage, const RowWindow& part);
 

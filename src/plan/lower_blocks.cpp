@@ -20,8 +20,11 @@ constexpr int64_t kTeamRows = 2;    // of a matrix that a team takes at a time
 constexpr int64_t kNormedRows = 2;  // of x that are normed in the product's kernel
 constexpr int64_t kEnoughGroups = 512, kMostTurns = 8;  // beyond so many workgroups each takes several turns
 
-// Formats whose kernel file has `scaled`: 32 elements with one scale, so that sums come before it.
-bool has_scale(BlockType type) { return type == BlockType::Q4_0 || type == BlockType::Q4_K || type == BlockType::Q8_0; }
+// Whether the kernel file has `scaled`: 32 elements with one scale, so that sums come before it.
+bool has_scale(const BlockMatrix& matrix) {
+  if (matrix.integers()) return has_whole_groups(matrix);
+  return matrix.type == BlockType::Q4_0 || matrix.type == BlockType::Q4_K || matrix.type == BlockType::Q8_0;
+}
 
 std::string activation(const std::string& act) { return act == "gelu" ? "gelu_none" : act; }
 
@@ -206,7 +209,7 @@ class BlockMatmulEmitter {
       k.read("experts", *lowering_.storage(node_.inputs[BlockMatmul::kExperts]));
       k.param("expert_count", matmul_.expert_count).param("shared_by", shared_by_);
     }
-    k.flag("scaled", has_scale(matrix.type))
+    k.flag("scaled", has_scale(matrix))
         .flag("experts", routed_)
         .param("expert_rows", matrix.rows / matmul_.expert_count);
     k.param("n_begin", routed_ ? 0 : part.first);

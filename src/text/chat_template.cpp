@@ -14,8 +14,7 @@ struct TemplateTree {
 namespace jinja {
 namespace {
 
-constexpr size_t kMostSteps = 2'000'000;          // expressions and statements
-constexpr size_t kMostOutput = size_t{64} << 20;  // bytes
+constexpr size_t kMostSteps = 2'000'000;  // expressions and statements
 constexpr int kDeepestCall = 50;
 
 enum class Flow : uint8_t { On, Break, Continue };
@@ -38,7 +37,7 @@ class Renderer {
     if (++steps_ > kMostSteps) fail_at(line, "the template does not come to an end");
   }
   void write(std::string& out, std::string_view text, int line) {
-    if (text.size() > kMostOutput - std::min(kMostOutput, out.size())) fail_at(line, "the text is too long");
+    if (text.size() > kMostText - std::min(kMostText, out.size())) fail_at(line, "the text is too long");
     out += text;
   }
 
@@ -92,9 +91,7 @@ class Renderer {
   void assign(const Statement& statement, const TemplateValue& what) {
     if (statement.text.empty()) return assign(statement.names, what, statement.line);
     TemplateValue space = variable(statement.text);
-    // Only namespaces may change; their mark is a member that no template can name.
-    if (!space.is(TemplateValue::Kind::Map) || !space.find(""))
-      fail_at(statement.line, statement.text + " is no namespace");
+    if (!space.is_namespace()) fail_at(statement.line, statement.text + " is no namespace");
     space.put(statement.names[0], what);
   }
 
@@ -288,7 +285,7 @@ class Renderer {
     if (expression.name == "and") return left.truth() ? value(*expression.parts[1]) : left;
     if (expression.name == "or") return left.truth() ? left : value(*expression.parts[1]);
     TemplateValue out = binary(expression.name, left, value(*expression.parts[1]), expression.line);
-    if (out.is(TemplateValue::Kind::Text) && out.as_text().size() > kMostOutput)
+    if (out.is(TemplateValue::Kind::Text) && out.as_text().size() > kMostText)
       fail_at(expression.line, "the text is too long");
     return out;
   }

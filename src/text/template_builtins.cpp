@@ -17,7 +17,6 @@ using Kind = Value::Kind;
 
 constexpr std::string_view kSpaces = " \t\n\r\v\f";
 constexpr int64_t kLongestRange = 100000;
-constexpr const char* kNamespace = "";  // the member that marks a map as a namespace
 
 template <class Result>
 struct Named {
@@ -60,12 +59,18 @@ std::string mapped(std::string_view text, const std::function<uint32_t(uint32_t,
 // Of ASCII; templates use it for their own words.
 uint32_t upper(uint32_t code) { return code >= 'a' && code <= 'z' ? code - 32 : code; }
 
-std::string replaced(const std::string& text, const std::string& from, const std::string& to) {
+void check_length(const std::string& text, int line) {
+  if (text.size() > kMostText) fail_at(line, "the text is too long");
+}
+
+std::string replaced(const std::string& text, const std::string& from, const std::string& to, int line) {
   if (from.empty()) return text;
   std::string out;
   size_t at = 0;
-  for (size_t found = 0; (found = text.find(from, at)) != std::string::npos; at = found + from.size())
+  for (size_t found = 0; (found = text.find(from, at)) != std::string::npos; at = found + from.size()) {
     out.append(text, at, found - at).append(to);
+    check_length(out, line);
+  }
   return out.append(text, at);
 }
 
@@ -151,6 +156,7 @@ Value join_filter(const Value& from, const Arguments& arguments, int line) {
   for (const Value& element : elements_of(from, line)) {
     if (!first && by) out += by->printed();
     out += (attribute ? member_path(element, attribute->as_text(), line) : element).printed();
+    check_length(out, line);
     first = false;
   }
   return Value::text(std::move(out));
@@ -172,7 +178,7 @@ Value tojson_filter(const Value& to, const Arguments& arguments, int line) {
                                  : -1));
 }
 
-Value indent_filter(const Value& to, const Arguments& arguments, int) {
+Value indent_filter(const Value& to, const Arguments& arguments, int line) {
   const Value* const width = arguments.get(0, "width");
   const Value* const first = arguments.get(1, "first");
   const Value* const blank = arguments.get(2, "blank");
@@ -186,6 +192,7 @@ Value indent_filter(const Value& to, const Arguments& arguments, int) {
     if (number > 0) out += '\n';
     if (spaced) out += spaces;
     out.append(text, at, end - at);
+    check_length(out, line);
     at = end + 1;
   }
   return Value::text(std::move(out));
@@ -315,7 +322,8 @@ constexpr Named<Value> kMethods[] = {
      }},
     {"replace",
      [](const Value& of, const Arguments& a, int line) {
-       return Value::text(replaced(of.as_text(), text_argument(a, 0, "old", line), text_argument(a, 1, "new", line)));
+       return Value::text(
+           replaced(of.as_text(), text_argument(a, 0, "old", line), text_argument(a, 1, "new", line), line));
      }},
     {"startswith",
      [](const Value& of, const Arguments& a, int line) {
@@ -386,7 +394,9 @@ Value range_function(const Arguments& a, int line) {
   const int64_t last = a.values[a.values.size() > 1 ? 1 : 0].as_integer();
   const int64_t stride = a.values.size() > 2 ? a.values[2].as_integer() : 1;
   constexpr int64_t kFar = int64_t{1} << 40;
-  if (stride == 0 || std::max(std::abs(first), std::abs(last)) > kFar) wrong(line, "range");
+  for (const int64_t number : {first, last, stride})
+    if (number < -kFar || number > kFar) wrong(line, "range");
+  if (stride == 0) wrong(line, "range");
   Value::List out;
   for (int64_t i = first; stride > 0 ? i < last : i > last; i += stride) {
     if (static_cast<int64_t>(out.size()) >= kLongestRange) fail_at(line, "the range is too long");
@@ -399,9 +409,9 @@ Value now_function(const Arguments& a, int line) {
   const std::string form = text_argument(a, 0, "format", line);
   const std::time_t now = std::time(nullptr);
   char text[256];
-  const std::tm* const parts = std::localtime(&now);
-  if (!parts || form.size() > 64) wrong(line, "strftime_now");
-  return Value::text(std::string(text, std::strftime(text, sizeof text, form.c_str(), parts)));
+  std::tm parts{};
+  if (!localtime_r(&now, &parts) || form.size() > 64) wrong(line, "strftime_now");
+  return Value::text(std::string(text, std::strftime(text, sizeof text, form.c_str(), &parts)));
 }
 
 Value arithmetic(const std::string& symbol, const Value& left, const Value& right, int line) {
@@ -488,9 +498,7 @@ TemplateValue call_function(const std::string& name, const Arguments& arguments,
     fail_at(line, "the template refuses: " + argument(arguments, 0, "message", line).printed());
   if (name == "range") return range_function(arguments, line);
   if (name == "strftime_now") return now_function(arguments, line);
-  Value out = Value::map(arguments.named);
-  if (name == "namespace") out.put(kNamespace, Value::none());
-  return out;
+  return name == "namespace" ? Value::name_space(arguments.named) : Value::map(arguments.named);
 }
 
 TemplateValue binary(const std::string& symbol, const TemplateValue& left, const TemplateValue& right, int line) {

@@ -11,6 +11,8 @@
 
 namespace gyrus::jinja {
 
+constexpr size_t kMostText = size_t{64} << 20;  // bytes of a text that a template makes
+
 struct Expression;
 using ExpressionPtr = std::unique_ptr<Expression>;
 

@@ -1,13 +1,20 @@
 #include "text/template_value.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/error.h"
 #include "text/unicode.h"
 
 namespace gyrus {
 namespace {
+
+constexpr int kDeepest = 100;
+constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+
+[[noreturn]] void refuse(const char* what) { fail(ErrorCode::InvalidInput, "chat template", what); }
 
 // The shortest decimal that is this double again, as Python prints it.
 std::string real_text(double value) {
@@ -89,14 +96,30 @@ TemplateValue TemplateValue::text(std::string value) {
 TemplateValue TemplateValue::list(List values) {
   TemplateValue out;
   out.kind_ = Kind::List;
+  for (const TemplateValue& value : values) out.hold(value);
   out.list_ = std::make_shared<List>(std::move(values));
   return out;
 }
 TemplateValue TemplateValue::map(Map values) {
   TemplateValue out;
   out.kind_ = Kind::Map;
+  for (const auto& [key, value] : values) out.hold(value);
   out.map_ = std::make_shared<Map>(std::move(values));
   return out;
+}
+TemplateValue TemplateValue::name_space(Map values) {
+  TemplateValue out = map(std::move(values));
+  out.namespace_ = true;
+  return out;
+}
+
+// Only namespaces change, so that what holds none has no end of its own.
+void TemplateValue::hold(const TemplateValue& part) {
+  if (part.namespace_) refuse("a namespace inside another value is not supported");
+  depth_ = std::max(depth_, part.depth_ + 1);
+  weight_ += part.text_.size() + part.weight_ + sizeof(TemplateValue);
+  if (depth_ > kDeepest) refuse("a value is nested too deep");
+  if (weight_ > kMostBytes) refuse("a list or map is too large");
 }
 
 bool TemplateValue::truth() const {
@@ -121,6 +144,7 @@ const TemplateValue* TemplateValue::find(std::string_view key) const {
 }
 
 void TemplateValue::put(const std::string& key, TemplateValue value) {
+  if (!namespace_ || value.namespace_) hold(value);
   for (auto& [name, old] : *map_) {
     if (name == key) {
       old = std::move(value);
@@ -190,6 +214,7 @@ std::string TemplateValue::json(int indent) const {
 }
 
 void TemplateValue::write_json(std::string& out, int indent, int depth) const {
+  if (out.size() > kMostBytes) refuse("the text is too long");
   const auto line = [&](int level) {
     if (indent < 0) return;
     out += '\n';

@@ -22,12 +22,15 @@ class TemplateValue {
   static TemplateValue integer(int64_t value);
   static TemplateValue real(double value);
   static TemplateValue text(std::string value);
+  // Nested deeper, or larger with all that they hold, than any prompt is: InvalidInput.
   static TemplateValue list(List values);
   static TemplateValue map(Map values);
+  static TemplateValue name_space(Map values);  // a map that may change, and lies in no other value
 
   Kind kind() const { return kind_; }
   bool is(Kind kind) const { return kind_ == kind; }
   bool is_number() const { return kind_ == Kind::Integer || kind_ == Kind::Real || kind_ == Kind::Bool; }
+  bool is_namespace() const { return namespace_; }
   bool truth() const;
   int64_t as_integer() const { return integer_; }  // of Bool too
   double as_real() const { return kind_ == Kind::Real ? real_ : static_cast<double>(integer_); }
@@ -35,7 +38,7 @@ class TemplateValue {
   const List& items() const { return *list_; }
   const Map& entries() const { return *map_; }
   const TemplateValue* find(std::string_view key) const;  // of a map; null where absent
-  void put(const std::string& key, TemplateValue value);  // into the map that copies share
+  void put(const std::string& key, TemplateValue value);  // into the map, which copies share
   size_t size() const;                                    // of a text in characters
 
   std::string printed() const;         // str() of Python
@@ -45,6 +48,7 @@ class TemplateValue {
 
  private:
   void write_json(std::string& out, int indent, int depth) const;
+  void hold(const TemplateValue& part);
 
   Kind kind_ = Kind::Undefined;
   int64_t integer_ = 0;
@@ -52,6 +56,9 @@ class TemplateValue {
   std::string text_;
   std::shared_ptr<List> list_;
   std::shared_ptr<Map> map_;
+  bool namespace_ = false;
+  int depth_ = 0;        // of lists and maps inside one another
+  uint64_t weight_ = 0;  // bytes of all that it holds, again and again where it holds a value several times
 };
 
 }  // namespace gyrus

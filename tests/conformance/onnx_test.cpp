@@ -6,8 +6,10 @@
 
 #include "core/limits.h"
 #include "gyrus/program.h"
+#include "reference/reference.h"
 #include "support/device_tests.h"
 #include "support/onnx_cases.h"
+#include "support/onnx_writer.h"
 
 namespace gyrus {
 namespace {
@@ -103,6 +105,53 @@ INSTANTIATE_TEST_SUITE_P(Models, OnnxDeviceModels, testing::ValuesIn(onnx_models
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
+
+// An embedding, a product and the embedding again as the output's matrix, all of 4 bits: results
+// are the reference's under every limit.
+TEST(OnnxDevice, WeightsOfFewBitsStayPacked) {
+  using namespace test::onnx_file;
+  constexpr int64_t kRows = 300, kWide = 256, kBlock = 64;
+  constexpr int kInt4 = 22;
+  std::vector<uint8_t> q(kRows * kWide / 2), b(kWide * kWide / 2);
+  for (size_t i = 0; i < q.size(); ++i) q[i] = static_cast<uint8_t>((i * 2654435761u) >> 11);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<uint8_t>((i * 2654435761u) >> 13);
+  std::vector<float> s(kRows * kWide / kBlock), t(kWide * kWide / kBlock);
+  for (size_t i = 0; i < s.size(); ++i) s[i] = 0.01F * static_cast<float>(1 + i % 7);
+  for (size_t i = 0; i < t.size(); ++i) t[i] = 0.002F * static_cast<float>(1 + i % 5);
+  const std::string graph =
+      input("at", Int64, {1, 12}) + initializer(tensor("q", kInt4, {kRows, kWide}, q)) +
+      initializer(tensor("s", Float, {kRows, kWide / kBlock}, s)) +
+      initializer(tensor("b", Uint8, {kWide, kWide / kBlock, kBlock / 2}, b)) +
+      initializer(tensor("t", Float, {kWide * kWide / kBlock}, t)) +
+      node("DequantizeLinear", {"q", "s"}, {"w"}, attribute("axis", 1) + attribute("block_size", kBlock)) +
+      node("Gather", {"w", "at"}, {"x"}) +
+      node("MatMulNBits", {"x", "b", "t"}, {"h"},
+           attribute("K", kWide) + attribute("N", kWide) + attribute("bits", 4) + attribute("block_size", kBlock),
+           "com.microsoft") +
+      node("Relu", {"h"}, {"r"}) + node("Transpose", {"w"}, {"turned"}) + node("MatMul", {"r", "turned"}, {"y"}) +
+      output("y");
+  const std::string file = model(graph, opset(21) + opset(1, "com.microsoft"));
+  const Graph network = onnx::import_model(onnx::read_model(bytes_of(std::string_view(file)), "m.onnx")).graph;
+  Tensor at(DType::I64, {1, 12});
+  for (int64_t i = 0; i < at.size(); ++i) set(at, i, static_cast<double>(i * 53 % kRows - (i % 2) * kRows));
+  const std::vector<double> wanted = reference::run(network, {{"at", at}}).at("y").data;
+  const double largest = std::abs(*std::max_element(
+      wanted.begin(), wanted.end(), [](double one, double other) { return std::abs(one) < std::abs(other); }));
+  static const Device device = tested_device();
+  for (const auto& limits : {std::optional<Limits>(), std::optional(default_limits()), std::optional(tiny_limits())}) {
+    if (device.is_cpu() && limits) continue;
+    ProgramOptions options;
+    options.limits = limits;
+    Program program(device, network, options);
+    const Tensor y = program.run({{"at", at}}).outputs.at("y");
+    ASSERT_EQ(y.size(), static_cast<int64_t>(wanted.size()));
+    for (int64_t i = 0; i < y.size(); ++i) ASSERT_NEAR(get(y, i), wanted[static_cast<size_t>(i)], 1e-5 * largest) << i;
+  }
+  at.data = Tensor(DType::I64, {1, 12}).data;
+  set(at, 3, kRows);
+  Program program(device, network);
+  EXPECT_THROW(program.run({{"at", at}}), Error);
+}
 
 // The weights of model5_gw_ae with reversed kernels: fed [1, 1, z, y, x] it gives that model's labels.
 TEST(OnnxDevice, MeshnetGivesTheLabelsOfItsTwin) {

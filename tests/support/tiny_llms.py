@@ -244,7 +244,8 @@ class Maker:
         if bias:
             self.vector(name + ".bias", shape[0], 0)
 
-    def make(self, fused=False, qkv_bias=False, all_bias=False, head_norms=False, experts=0, tied=False):
+    def make(self, fused=False, qkv_bias=False, all_bias=False, head_norms=False, experts=0, tied=False,
+             one_network=()):
         q, kv = self.heads * self.depth, self.kv * self.depth
         self.matrix("token_embd", VOCABULARY, WIDTH, scale=4.0)
         if self.arch == "gpt2":
@@ -265,7 +266,7 @@ class Maker:
             if self.arch.startswith("gemma"):
                 self.norm(at + "post_attention_norm")
                 self.norm(at + "post_ffw_norm")
-            self.make_network(at, all_bias, experts)
+            self.make_network(at, all_bias, 0 if layer in one_network else experts)
         self.norm("output_norm")
         if not tied:
             self.matrix("output", VOCABULARY, WIDTH)
@@ -317,6 +318,10 @@ def models():
     yield from variants(
         Maker("qwen3moe", 4, depth=12, expert_count=6, expert_used_count=2, expert_feed_forward_length=24).make(
             head_norms=True, experts=6), common + [{"expert_used_count": 3}, {"expert_weights_norm": False}])
+    # Layers 0 and 2 with one network, layer 1 with experts.
+    some = Maker("qwen3moe", 10, 3, depth=12, expert_count=6, expert_used_count=2, expert_feed_forward_length=24).make(
+        head_norms=True, experts=6, one_network=(0, 2))
+    yield "qwen3moe-some", "qwen3moe-some", some.keys, some.tensors
     gemma2 = {"attn_logit_softcapping": 5.0, "final_logit_softcapping": 6.0, "attention.sliding_window": 6}
     yield from variants(Maker("gemma2", 5, 3, depth=12, **gemma2).make(tied=True), common + rope[:1] + [
         {"attn_logit_softcapping": 1.0}, {"final_logit_softcapping": 2.0}, {"attention.sliding_window": 3}])
@@ -337,14 +342,26 @@ NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "outpu
          "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
          "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm",
          "attn_k_norm": "self_attn.k_norm", "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj",
-         "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
+         "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj", "ffn_gate_inp": "mlp.gate"}
+EXPERTS = {"ffn_gate_exps": "gate_proj", "ffn_up_exps": "up_proj", "ffn_down_exps": "down_proj"}
+MIXTRAL = {"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"}
 
 
-def name_in_folder(name):
+def in_folder(name, tensor, kind):
+    """(name, tensor) as transformers has them: each expert has tensors of its own."""
     layer, parts = "", name.split(".")
     if parts[0] == "blk":
         layer, parts = f"model.layers.{parts[1]}.", parts[2:]
-    return layer + NAMES[parts[0]] + "." + parts[1]
+    mixtral = kind.startswith("Mixtral")
+    if parts[0] in EXPERTS:
+        part = EXPERTS[parts[0]]
+        for expert, own in enumerate(tensor):
+            yield (f"{layer}block_sparse_moe.experts.{expert}.{MIXTRAL[part]}.weight" if mixtral else
+                   f"{layer}mlp.experts.{expert}.{part}.weight"), own
+    elif mixtral and parts[0] == "ffn_gate_inp":
+        yield layer + "block_sparse_moe.gate." + parts[1], tensor
+    else:
+        yield layer + NAMES[parts[0]] + "." + parts[1], tensor
 
 
 def write_safetensors(path, tensors):
@@ -376,7 +393,8 @@ def write_folder(path, kind, keys, tensors, parts=1, **more):
             continue
         if arch == "llama" and ("attn_q." in name or "attn_k." in name):
             tensor = tensor.reshape(-1, DEPTH // 2, 2, WIDTH).swapaxes(1, 2).reshape(tensor.shape)
-        files[number % parts][name_in_folder(name)] = tensor
+        for place, (theirs, own) in enumerate(in_folder(name, tensor, kind)):
+            files[(number + place) % parts][theirs] = own
     if parts == 1:
         write_safetensors(f"{path}/model.safetensors", files[0])
     else:
@@ -424,6 +442,16 @@ def write_folders(folder, made):
                                                                   "original_max_position_embeddings": 16}}),
             ("MistralForCausalLM", "llama", window, {"sliding_window": 5}),
             ("Qwen2ForCausalLM", "qwen2", "qwen2", {}), ("Qwen3ForCausalLM", "qwen3", "qwen3", {})]
+    experts = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "norm_topk_prob": True}
+    used = next(name for name in made if name.startswith("qwen3moe") and name.endswith("used_count"))
+    unnormed = next(name for name in made if name.startswith("qwen3moe") and name.endswith("weights_norm"))
+    moe = "Qwen3MoeForCausalLM", "qwen3moe"
+    rows += [(*moe, "qwen3moe", experts), (*moe, "qwen3moe", {**experts, "parts": 3}),
+             (*moe, used, {**experts, "num_experts_per_tok": 3}),
+             (*moe, unnormed, {**experts, "norm_topk_prob": False}),
+             ("Qwen3MoeForCausalLM", "qwen3moe-some", "qwen3moe-some", {**experts, "decoder_sparse_step": 2}),
+             ("Qwen3MoeForCausalLM", "qwen3moe-some", "qwen3moe-some", {**experts, "mlp_only_layers": [0, 2]}),
+             ("MixtralForCausalLM", "llama-experts", "llama-experts", {"num_local_experts": 4, "num_experts_per_tok": 2})]
     lines = []
     for number, (kind, base, name, more) in enumerate(rows):
         write_folder(f"{folder}/folder{number}", kind, *made[base], **more)

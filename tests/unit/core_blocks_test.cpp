@@ -128,5 +128,41 @@ TEST(Blocks, EqualToTheLastBit) {
   EXPECT_EQ(compared, 17);
 }
 
+// 3 groups of 16, 16 and 8 columns: scales 2, 1 and 0.5, zeros 1, 8 and 15.
+TEST(Blocks, RowsOfIntegers) {
+  const float scales[] = {2, 1, 0.5F};
+  Block row(12);
+  std::memcpy(row.data(), scales, sizeof scales);
+  row.insert(row.end(), {1, 8, 15, 0});
+  for (int i = 0; i < 32; ++i) row.push_back(static_cast<uint8_t>(i % 8 | (15 - i % 8) << 4));
+  const IntegerRow four{BlockType::U4, 40, 16, true};
+  EXPECT_EQ(four.bytes(), 12u + 4 + 32);  // the values of two units
+  std::vector<float> out(40);
+  four.decode(reinterpret_cast<const std::byte*>(row.data()), out.data());
+  EXPECT_EQ(out[0], 2 * (0 - 1.0F));
+  EXPECT_EQ(out[1], 2 * (15 - 1.0F));
+  EXPECT_EQ(out[2], 2 * (1 - 1.0F));
+  EXPECT_EQ(out[17], 15 - 8.0F);
+  EXPECT_EQ(out[39], 0.5F * (12 - 15.0F));
+
+  Block bytes(4);
+  std::memcpy(bytes.data(), scales, 4);
+  for (int i = 0; i < 32; ++i) bytes.push_back(static_cast<uint8_t>(100 + i * 4));
+  const IntegerRow eight{BlockType::U8, 5, 5, false};
+  EXPECT_EQ(eight.bytes(), 4u + 32);
+  out.assign(6, 7);
+  eight.decode(reinterpret_cast<const std::byte*>(bytes.data()), out.data());
+  EXPECT_EQ(out, (std::vector<float>{2 * (100 - 128), 2 * (104 - 128), 2 * (108 - 128), 2 * (112 - 128),
+                                     2 * (116 - 128), 7}));
+
+  Block pairs(4);
+  std::memcpy(pairs.data(), scales, 4);
+  pairs.insert(pairs.end(), {0xe4, 0x1b, 0, 0, 0, 0, 0, 0});  // 0 1 2 3 3 2 1 0
+  out.assign(7, 0);
+  IntegerRow{BlockType::U2, 7, 7, false}.decode(reinterpret_cast<const std::byte*>(pairs.data()), out.data());
+  EXPECT_EQ(out, (std::vector<float>{-4, -2, 0, 2, 2, 0, -2}));
+  EXPECT_EQ(find_block_format(1004), nullptr);  // of no GGUF file
+}
+
 }  // namespace
 }  // namespace gyrus

@@ -171,5 +171,112 @@ TEST(LanguageConfig, TensorsThatAreNotUsedAreRefused) {
   }
 }
 
+// config.json of a mixture of experts, with a change.
+HuggingFaceFiles experts_folder(const std::string& change) {
+  HuggingFaceFiles files;
+  files.subject = "folder";
+  files.config = Json::parse(R"({"architectures": ["Qwen3MoeForCausalLM"], "num_hidden_layers": 4, "hidden_size": 32,
+      "max_position_embeddings": 64, "intermediate_size": 48, "num_attention_heads": 4, "num_experts": 6,
+      "num_experts_per_tok": 2, "moe_intermediate_size": 24})");
+  files.config.merge_patch(Json::parse(change));
+  return files;
+}
+
+TEST(ExpertsOfFolders, LayersAreAsTheConfigSays) {
+  std::vector<float> factors;
+  const auto layers = [&](const std::string& change) {
+    return std::get<std::vector<bool>>(hugging_face_shape(experts_folder(change), factors).at("gyrus.experts.layers"));
+  };
+  EXPECT_EQ(layers("{}"), (std::vector<bool>{true, true, true, true}));
+  EXPECT_EQ(layers(R"({"decoder_sparse_step": 2})"), (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(layers(R"({"mlp_only_layers": [0, 3]})"), (std::vector<bool>{false, true, true, false}));
+  EXPECT_EQ(layers(R"({"num_experts": 0})"), (std::vector<bool>{false, false, false, false}));
+  const auto normed = [&](const std::string& change) {
+    return std::get<bool>(hugging_face_shape(experts_folder(change), factors).at("qwen3moe.expert_weights_norm"));
+  };
+  EXPECT_FALSE(normed("{}"));  // as transformers takes it where the file says nothing
+  EXPECT_TRUE(normed(R"({"norm_topk_prob": true})"));
+}
+
+TEST(ExpertsOfFolders, WhatMakesNoSenseIsOneLine) {
+  std::vector<float> factors;
+  const std::pair<const char*, const char*> bad[] = {{R"({"decoder_sparse_step": 0})", "decoder_sparse_step"},
+                                                     {R"({"mlp_only_layers": [4]})", "mlp_only_layers"},
+                                                     {R"({"mlp_only_layers": 1})", "mlp_only_layers"},
+                                                     {R"({"mlp_only_layers": [-1]})", "mlp_only_layers"},
+                                                     {R"({"num_experts_per_tok": null})", "num_experts_per_tok"},
+                                                     {R"({"num_experts": null})", "num_experts"},
+                                                     {R"({"moe_intermediate_size": null})", "moe_intermediate_size"},
+                                                     {R"({"num_hidden_layers": 99999999})", "num_hidden"}};
+  for (const auto& [change, part] : bad) {
+    try {
+      hugging_face_shape(experts_folder(change), factors);
+      ADD_FAILURE() << "no error; wanted one with " << part;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(hugging_face_tensor("model.layers.2.mlp.experts.5.up_proj.weight", "f"), "blk.2.ffn_up.5.weight");
+  EXPECT_EQ(hugging_face_tensor("model.layers.2.mlp.gate.weight", "f"), "blk.2.ffn_gate_inp.weight");
+  for (const char* name : {"model.layers.2.mlp.experts.gate_up_proj", "model.layers.2.mlp.experts.5.up_proj.bias",
+                           "model.layers.2.mlp.shared_expert.up_proj.weight"})
+    EXPECT_THROW(hugging_face_tensor(name, "f"), Error) << name;
+}
+
+// One layer of three experts with tensors of their own; `missing` and `odd` (of another shape) name some.
+void read_experts_of(const std::vector<bool>& routed, const std::string& missing, const std::string& odd) {
+  llm::Config c;
+  c.architecture = "qwen3moe";
+  c.layers = 1;
+  c.width = c.hidden = 32;
+  c.heads = c.kv_heads = 4;
+  c.depth = c.turning = 8;
+  c.vocabulary = c.context = 64;
+  c.experts = 3;
+  c.experts_used = 2;
+  c.expert_hidden = 8;
+  c.routed = routed;
+  const auto sources = [&](const std::string& name) -> std::optional<llm::Source> {
+    const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+    if (name == missing || has("qkv") || has("exps") || has("q_norm") || has("k_norm") || has("rope") || has("bias") ||
+        name == "output.weight" || name == "blk.0.ffn_gate.weight" || name == "blk.0.ffn_up.weight" ||
+        name == "blk.0.ffn_down.weight")
+      return std::nullopt;
+    if (has("norm")) return llm::Source{BlockType::F32, {32}, {}};
+    if (has("token_embd")) return llm::Source{BlockType::F32, {64, 32}, {}};
+    if (has("ffn_gate_inp")) return llm::Source{BlockType::F32, {3, 32}, {}};
+    if (has("ffn_gate.") || has("ffn_up.")) return llm::Source{BlockType::F32, {name == odd ? 9 : 8, 32}, {}};
+    if (has("ffn_down.")) return llm::Source{BlockType::F32, {32, 8}, {}};
+    return llm::Source{BlockType::F32, {32, 32}, {}};
+  };
+  const llm::Model model(c, sources, llm::with_context({}, c, "folder"), "folder");
+  for (const llm::WeightState& weight : model.weights()) {
+    if (weight.name.find("ffn_up_exps") == std::string::npos) continue;
+    ASSERT_EQ(weight.parts.size(), 3u);
+    EXPECT_EQ(weight.parts[2].tensor, "blk.0.ffn_up.2.weight");
+    EXPECT_EQ(weight.parts[2].offset, 2u * 8 * 32 * 4);
+  }
+}
+
+TEST(ExpertsOfFolders, TensorsMustBeWhatTheConfigSays) {
+  EXPECT_NO_THROW(read_experts_of({true}, "", ""));
+  EXPECT_NO_THROW(read_experts_of({}, "", ""));
+  const auto message = [](const std::vector<bool>& routed, const std::string& missing, const std::string& odd) {
+    try {
+      read_experts_of(routed, missing, odd);
+      return std::string("no error");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_NE(message({false}, "", "").find("no tensor blk.0.ffn_"), std::string::npos) << message({false}, "", "");
+  for (const char* name : {"blk.0.ffn_gate_inp.weight", "blk.0.ffn_up.0.weight", "blk.0.ffn_down.2.weight"})
+    EXPECT_NE(message({true}, name, "").find("has no tensor blk.0.ffn_"), std::string::npos)
+        << message({true}, name, "");
+  EXPECT_NE(message({true}, "", "blk.0.ffn_gate.1.weight").find("blk.0.ffn_gate.1.weight is F32[9,32]"),
+            std::string::npos)
+      << message({true}, "", "blk.0.ffn_gate.1.weight");
+}
+
 }  // namespace
 }  // namespace gyrus::test

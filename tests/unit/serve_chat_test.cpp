@@ -36,19 +36,23 @@ TEST(Chat, KnowsItsCommands) {
   EXPECT_EQ(talk("a\n/clear\n/history"), "user: a\n");
   EXPECT_EQ(talk("a\n/retry\n/history"), "user: a\nuser: a\nuser: a\nassistant: user: a\n");
   EXPECT_EQ(talk("/tokens 3\nabcdef"), "use\n");
+  EXPECT_NE(talk.told.find("cut at 3 tokens"), std::string::npos) << talk.told;
+  EXPECT_EQ(talk("a\r\n/quit\r\nb"), "user: a\n");  // lines of Windows
   EXPECT_NE(talk("/help").find("/temperature"), std::string::npos);
   talk.told.clear();
-  talk("/nothing\n/tokens x\n/temperature -1\n/retry\n");
-  EXPECT_EQ(
-      talk.told,
-      "/nothing is no command; /help lists them\n/tokens wants a number, 0 or more\n/temperature wants a number, 0 "
-      "or more\nthere is no question yet\n");
+  talk("/nothing\n/tokens x\n/temperature 1001\n/temperature -1\n/retry\n");
+  EXPECT_EQ(talk.told,
+            "/nothing is no command; /help lists them\n/tokens wants a number from 0 to 1000000\n"
+            "/temperature wants a number from 0 to 1000\n/temperature wants a number from 0 to 1000\n"
+            "there is no question yet\n");
 }
 
 TEST(Chat, GoesOnWhereItCan) {
   Talk talk;
   talk.service.tokens = 40;
   EXPECT_EQ(talk(std::string(100, 'x') + "\nok"), "user: ok\n");
+  talk(std::string(20, 'x'));
+  EXPECT_NE(talk.told.find("no more room"), std::string::npos) << talk.told;
   EXPECT_NE(talk.told.find("the context 40; /clear or /undo makes room"), std::string::npos) << talk.told;
   talk.service.chat = "{{ raise_exception('no') }}";
   talk.told.clear();

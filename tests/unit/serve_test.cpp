@@ -85,6 +85,9 @@ TEST_F(Serve, AnswersWholeAndStreamed) {
   const Json tokens = Json::parse(post("/v1/completions", R"({"prompt":[104,105]})")->body);
   EXPECT_EQ(tokens["choices"][0]["text"], "hi");
   EXPECT_EQ(Json::parse(post("/v1/embeddings", R"({"input":"ab"})")->body)["data"][0]["embedding"][0], 3);
+  // An embedding needs no room for an answer.
+  EXPECT_EQ(post("/v1/embeddings", R"({"input":")" + std::string(4095, 'a') + "\"}")->status, 200);
+  EXPECT_EQ(post("/v1/embeddings", R"({"input":")" + std::string(4096, 'a') + "\"}")->status, 400);
   EXPECT_EQ(Json::parse(client().Get("/v1/models")->body)["data"][0]["id"], "stub");
 }
 
@@ -111,6 +114,10 @@ TEST_F(Serve, SaysWhatIsWrong) {
   wrong("'stop' must be", chat("a", R"(,"stop":[1])"));
   wrong("'n' and 'best_of' must be 1", chat("a", R"(,"n":3)"));
   wrong("'presence_penalty' is not supported", chat("a", R"(,"presence_penalty":1)"));
+  wrong("'response_format' must be of the type", chat("a", R"(,"response_format":{"type":1})"));
+  std::string crowded = "{";
+  for (int i = 0; i < 300'000; ++i) crowded += cat("\"", i, "\":0,");
+  wrong("more than 1024 members", crowded + R"("messages":[]})");
   wrong("'prompt' is missing", "{}", "/v1/completions");
   wrong("there is no token 999", R"({"prompt":[999]})", "/v1/completions");
   wrong("a list of tokens must hold ids", R"({"prompt":[1,"a"]})", "/v1/completions");

@@ -70,6 +70,20 @@ TEST(ChatTemplate, ComesToAnEnd) {
   fails("too deep", "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}");
   fails("too long",
         "{% set n = namespace(x='abcdefgh') %}{% for a in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}");
+  const auto again = [](const std::string& start, const std::string& next) {
+    return "{% set n = namespace(x=" + start + ") %}{% for a in range(99999) %}{% set n.x = " + next +
+           " %}{% endfor %}{{ n.x }}";
+  };
+  fails("too large", again("[1]", "n.x + n.x"));
+  fails("too large", again("[1]", "[n.x, n.x]"));
+  fails("too large", again("{'a': 1}", "{'a': n.x, 'b': n.x}"));
+  fails("too deep", again("[]", "[n.x]"));
+  fails("too long", again("'aaaa'", "n.x | replace('a', n.x)"));
+  fails("too long", again("'a'", "range(1000) | join(n.x)"));
+  fails("a namespace inside", "{% set n = namespace() %}{% set n.n = n %}{{ n }}");
+  fails("a namespace inside", "{% set n = namespace() %}{{ [n] }}");
+  fails("range", "{{ range(0 - 9223372036854775807 - 1, 2) }}");
+  fails("range", "{{ range(1, 2, 9223372036854775807) }}");
   fails("beyond 64 bits", "{{ 9223372036854775807 + 1 }}");
   fails("no namespace", "{% set n = {} %}{% set n.x = 1 %}");
   fails("the template refuses: no 2", "{{ raise_exception('no\n2') }}");
