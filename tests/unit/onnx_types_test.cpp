@@ -99,6 +99,18 @@ TEST(OnnxTypes, PadsAroundWhatIsLeft) {
   EXPECT_EQ(run(graph + node("Pad", {"x", "pads"}, {"y"}, attribute("mode", "wrap")), {{"x", x}}), (Numbers{2, 1, 2}));
 }
 
+// As PyTorch has it.
+TEST(OnnxTypes, CubicSamplesReachOverTheBorderEachForItself) {
+  const std::string graph =
+      input("x", Float, {1, 1, 1, 3}) + input("g", Float, {1, 1, 2, 2}) +
+      node("GridSample", {"x", "g"}, {"y"},
+           attribute("mode", "cubic") + attribute("padding_mode", "border") + attribute("align_corners", 1));
+  const Numbers y = run(graph, {{"x", Tensor::from_floats({1, 1, 1, 3}, {0, 1, 4})},
+                                {"g", Tensor::from_floats({1, 1, 2, 2}, {1.2F, 0, -1.3F, 0})}});
+  EXPECT_NEAR(y[0], 4.288, 1e-5);
+  EXPECT_NEAR(y[1], -0.11025, 1e-5);
+}
+
 TEST(OnnxTypes, QuantisedSumsAndMeans) {
   const auto f = [](const char* name, float value) { return initializer(tensor<float>(name, Float, {}, {value})); };
   const auto u = [](const char* name, uint8_t value) { return initializer(tensor<uint8_t>(name, Uint8, {}, {value})); };

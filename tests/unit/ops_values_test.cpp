@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "gyrus/nn.h"
 #include "ops_support.h"
 #include "reference/reference.h"
 
@@ -221,6 +222,19 @@ TEST(ReduceValues, Softmax) {
   EXPECT_NEAR(y.data[0], 1.0 / 6, 1e-11);
   EXPECT_NEAR(y.data[1], 1.0 / 3, 1e-11);
   EXPECT_NEAR(y.data[2], 1.0 / 2, 1e-11);
+}
+
+// What PyTorch does where extents are equal and the scale is not 1, and with a vector in place of rows.
+TEST(LayerValues, LinearAsInPyTorch) {
+  Graph graph;
+  const Value x = graph.input("x", DType::F32, {1, 1, 2}), weight = graph.input("weight", DType::F32, {3, 2});
+  graph.output("same", interpolate(x, {2}, {.mode = Interpolation::Linear, .scale = {1.3}}));
+  graph.output("rows", linear(reshape(x, {2}), weight));
+  const auto y = reference::run(graph, {{"x", Tensor::from_floats({1, 1, 2}, {1, 3})},
+                                        {"weight", Tensor::from_floats({3, 2}, {1, 0, 0, 1, 2, 1})}});
+  EXPECT_THAT(y.at("same").data, ElementsAre(1, 3));
+  EXPECT_EQ(y.at("rows").shape, Shape{3});
+  EXPECT_THAT(y.at("rows").data, ElementsAre(1, 3, 5));
 }
 
 TEST(Flops, CountMultiplyAddsTwice) {

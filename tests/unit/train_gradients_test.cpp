@@ -158,6 +158,19 @@ TEST(Gradients, OfEveryOpEqualDifferences) {
   EXPECT_GE(seen.size(), 70u);
 }
 
+// Of a slice without elements, taken backwards.
+TEST(Gradients, OfNothingAreZeros) {
+  Graph graph;
+  const Value x = graph.input("x", DType::F32, {2, 3});
+  const Value none = slice(x, {0, 2}, {0, -4}, {-1, -1});
+  graph.output("none", none);
+  const ValueId seed = graph.add_constant("", std::make_shared<Tensor>(DType::F32, none.shape()));
+  graph.add_output("gradient", add_gradients(graph, {{none.id(), seed}}, {x.id()})[0]);
+  const auto made = reference::run(graph, {{"x", Tensor(DType::F32, {2, 3})}});
+  EXPECT_EQ(made.at("gradient").shape, (Shape{2, 3}));
+  EXPECT_EQ(made.at("gradient").data, std::vector<double>(6, 0));
+}
+
 // Losses where nothing counts, or where all is right to the last digit: no gradient, and above all a number.
 TEST(Losses, StayNumbersWhereNothingIsLeft) {
   const std::map<std::string, std::function<Value(Value, Value)>> losses = {
