@@ -12,14 +12,14 @@
 namespace gyrus::test {
 namespace {
 
-constexpr int32_t kVocabulary = 40, kEnd = 2;
+constexpr int32_t kVocabulary = 40, kByte = 6;  // the first byte of a character
 
 Tokenizer letters() {
   std::vector<std::string> texts = {"<unk>", "<s>", "</s>"};
   std::vector<int32_t> kinds = {2, 3, 3};
   for (int32_t i = 3; i < kVocabulary; ++i) {
-    texts.push_back(std::string(1, static_cast<char>('A' + i)));
-    kinds.push_back(1);
+    texts.push_back(i == kByte ? "<0xC3>" : std::string(1, static_cast<char>('A' + i)));
+    kinds.push_back(i == kByte ? 6 : 1);
   }
   GgufWriter writer;
   writer.text("general.architecture", "llama").text("tokenizer.ggml.model", "llama");
@@ -164,6 +164,47 @@ TEST(Writing, SequencesThatEndAtDifferentTimesAndFullContexts) {
     foretold += expect_same({batch, again}, 16).foretold;
   }
   EXPECT_GT(foretold, 40 * 40);
+}
+
+struct Streamed {
+  Generated result;
+  std::string streamed;
+};
+
+Streamed write(std::vector<int32_t> coming, int64_t context, GenerateOptions options) {
+  TextOptions text;
+  text.context = context;
+  llm::Writing writing(letters(), kVocabulary, text);
+  Streamed out;
+  options.on_token = [&](const GeneratedToken& token) {
+    out.streamed += token.text;
+    return true;
+  };
+  writing.begin({{1, 3}}, {options});
+  size_t at = 0;
+  while (writing.next()) writing.take({coming.at(at++)}, nullptr);
+  out.result = writing.result(0);
+  return out;
+}
+
+// What may still become a stop text, or a character, is part of the text where the context ends it.
+TEST(Writing, WhatIsHeldBackComesWhereTheContextEnds) {
+  GenerateOptions options;
+  options.shift = false;
+  options.tokens = 100;
+  options.stop = {"EF"};
+  for (const auto& [last, text] : {std::pair{4, "DDE"}, std::pair{6, "DD\ufffd"}, std::pair{3, "DDD"}}) {
+    const Streamed made = write({3, 3, last}, 5, options);
+    EXPECT_EQ(made.result.finish, Finish::Length);
+    EXPECT_EQ(made.result.tokens.size(), 3u);
+    EXPECT_EQ(made.result.text, text);
+    EXPECT_EQ(made.streamed, text);
+  }
+  options.tokens = 3;  // the same where the number of tokens ends it
+  EXPECT_EQ(write({3, 3, 4}, 50, options).streamed, "DDE");
+  const Streamed stopped = write({3, 4, 5}, 50, options);
+  EXPECT_EQ(stopped.streamed, "D");
+  EXPECT_EQ(stopped.result.finish, Finish::Stop);
 }
 
 }  // namespace

@@ -311,8 +311,8 @@ GYRUS_EXPORT int gyrus_text_begin(TextModel* text, const char* texts) {
   });
 }
 
-// Text: the step that is to be run, empty where all texts are done, and whether it is the one that gyrus_text_ahead() gave;
-// data: its tables.
+// Text: the step that is to be run, empty where all texts are done, and whether it is the one that gyrus_text_ahead()
+// gave; data: its tables.
 GYRUS_EXPORT int gyrus_text_next(TextModel* text) {
   return guarded([&] {
     const std::optional<llm::WantedStep> step = text->writing->next();
