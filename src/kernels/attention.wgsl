@@ -56,17 +56,7 @@ fn value_unit(base: u32, row: u32, e: u32) -> vec4<f32> {
   let down = lane / kAcross * {{quads}}u;  // quad of queries
   let q_base = head * P.queries;
   let k_base = shared_head * P.keys;
-  // Keys that a query of this tile may see.
-  let back = i32(P.keys) - i32(P.queries);
-  var key_end = P.keys;
-  var key_begin = 0u;
-{{#causal}}
-  key_end = u32(clamp(i32(first + kRows) + back, 0, i32(P.keys)));
-{{/causal}}
-{{#window}}
-  key_end = min(key_end, u32(clamp(i32(first + kRows) + back + i32(P.window), 0, i32(P.keys))));
-  key_begin = u32(max(i32(first) + back - i32(P.window), 0)) / kColumns * kColumns;
-{{/window}}
+{{>attention_keys}}
   for (var e = lane; e < kQuads * P.depth; e += {{wg}}u) {
     let row = first + e % kQuads * 4u;
     let unit = e / kQuads;

@@ -102,17 +102,7 @@ fn looked_at(raw: vec4<f32>, query: u32, first_key: u32, back: i32, batch: u32, 
   let first = group % tiles * kRows;
   let q_base = head * P.queries;
   let k_base = shared_head * P.keys;
-  // Keys that a query of this tile may see.
-  let back = i32(P.keys) - i32(P.queries);
-  var key_end = P.keys;
-  var key_begin = 0u;
-{{#causal}}
-  key_end = u32(clamp(i32(first + kRows) + back, 0, i32(P.keys)));
-{{/causal}}
-{{#window}}
-  key_end = min(key_end, u32(clamp(i32(first + kRows) + back + i32(P.window), 0, i32(P.keys))));
-  key_begin = u32(max(i32(first) + back - i32(P.window), 0)) / kColumns * kColumns;
-{{/window}}
+{{>attention_keys}}
   for (var e = lane; e < kRows * kDepth; e += {{wg}}u) {
     qs[e / kDepth * kKeyRow + e % kDepth] = query_eight(q_base, first + e / kDepth, e % kDepth * 2u);
   }
