@@ -185,12 +185,6 @@ class Importer {
     }
   }
 
-  // What is read of a file, but is no element of inputs and outputs.
-  static void only_constant(Elem elem) {
-    if (elem == Elem::I4 || elem == Elem::U4)
-      unsupported(cat("is of ", to_string(elem), ", which only weights may be"));
-  }
-
   [[noreturn]] void no_input(const std::string& name, const std::set<std::string>& names) const {
     std::string known;
     for (const std::string& n : names) known += (known.empty() ? "" : ", ") + printable(n);
@@ -201,7 +195,6 @@ class Importer {
     if (!is_good_name(input.name)) fail(ErrorCode::InvalidModel, options_.subject, "an input has no usable name");
     if (const auto bound = options_.bound.find(input.name); bound != options_.bound.end()) {
       const DType want = stored_as(input.elem, input.name);
-      only_constant(input.elem);
       if (bound->second.dtype != want)
         fail(ErrorCode::InvalidInput, input.name, "bound as ", gyrus::to_string(bound->second.dtype), ", expected ",
              gyrus::to_string(want));
@@ -209,7 +202,6 @@ class Importer {
       return;
     }
     const DType dtype = stored_as(input.elem, input.name);
-    only_constant(input.elem);
     Shape shape = input.shape;
     if (const auto given = options_.shapes.find(input.name); given != options_.shapes.end()) {
       // Some exporters declare extents that their networks do not need; ops refuse what they cannot take.
@@ -385,7 +377,6 @@ class Importer {
       if (!is_good_name(output.name)) fail(ErrorCode::InvalidModel, options_.subject, "an output has no usable name");
       const Val* value = scope.find(output.name);
       if (!value) fail(ErrorCode::InvalidModel, options_.subject, "nothing makes the output ", in_quotes(output.name));
-      only_constant(value->elem);
       result_.graph.add_output(output.name, value->id);
       result_.outputs.push_back({output.name, value->elem, value->dtype(), value->shape()});
     }

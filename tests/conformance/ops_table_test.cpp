@@ -65,7 +65,7 @@ TEST_P(OpTable, MatchesReferenceUnderEveryLimit) {
     const Plan plan = op_plan(c, graph, setting);
     ASSERT_NO_THROW(check(plan, setting.limits));
     const bool fresh = compiled.insert(texts_of(plan)).second;
-    if (!everything && fresh && left_for_everything(setting, static_cast<size_t>(&c - op_cases().data()))) continue;
+    if (!everything && fresh && left_for_everything(setting, c)) continue;
     Executor executor(test_device(setting.browser), plan);
     EXPECT_EQ(executor.allocated_bytes(), plan.peak_bytes());
     // What a run leaves behind is other than what is wanted, so an element that nothing writes shows.
@@ -102,9 +102,9 @@ bool has_winograd(const Plan& plan) {
 TEST(OpSettings, WinogradIsAmongTheQuickOnes) {
   std::map<std::string, int> plans;
   for (const OpSetting& setting : op_settings(default_limits()))
-    for (size_t i = 0; i < op_cases().size(); ++i)
-      if (setting.options.conv.winograd && !left_for_everything(setting, i))
-        plans[setting.name] += has_winograd(op_plan(op_cases()[i], case_graph(op_cases()[i]), setting));
+    for (const OpCase& c : op_cases())
+      if (setting.options.conv.winograd && !left_for_everything(setting, c))
+        plans[setting.name] += has_winograd(op_plan(c, case_graph(c), setting));
   for (const char* name : {"browser", "gpu", "gpu-f16"}) EXPECT_GE(plans[name], 3) << name;
 }
 

@@ -64,7 +64,7 @@ TEST_F(TextProgram, GoesOnWithATextAndSaysWhatItTakes) {
   EXPECT_GT(made.size(), begin.size() + 30);
   EXPECT_EQ(made, story.substr(0, made.size()));
   const std::string plan = run_well({"plan", model, "--context", "64"}).out;
-  for (const char* const part : {"llama, 260032 parameters", "1040128 bytes", "83968 bytes", "in all", "what to try"})
+  for (const char* const part : {"llama, 260032 parameters", "1040128 bytes", "83972 bytes", "in all", "what to try"})
     EXPECT_NE(plan.find(part), std::string::npos) << plan;
   refused(2, "[top_p] is 0", {"generate", model, "Once", "--top-p", "0"});
   refused(2, "has 62 tokens, the context 32", {"generate", model, std::string(60, 'x'), "--context", "32"});
