@@ -230,7 +230,7 @@ const OpTable& microsoft_ops() {
     t["GroupQueryAttention"] = group_query_attention;
     add_few_bits_ops(t);
     t["ExpandDims"] = expand_dims;
-    add_microsoft_quantized_ops(t);
+    if constexpr (kPacked) add_microsoft_quantized_ops(t);  // pages go without
     for (const char* name : {"QuantizeLinear", "DequantizeLinear", "Trilu", "GatherND"})
       t[name] = standard_ops().at(name);
     return t;

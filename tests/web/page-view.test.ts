@@ -164,8 +164,7 @@ test("a link opens a model of the site and a scan", { skip: skip || noDemo }, as
   await page.waitForFunction(() => document.querySelector("#scan-info")!.textContent!.startsWith("head.nii.gz:")
     && document.querySelector("#model-info")!.textContent!.startsWith("tiny"));
   await page.goto(`${here.site.url}?scan=none.nii`);
-  await page.locator("#alerts .alert").waitFor();
-  assert.match(await text(page, "#alerts"), /none\.nii cannot be read \(404\)/);
+  await page.locator("#alerts .alert", { hasText: /none\.nii cannot be read \(404\)/ }).waitFor();
   await page.close();
 });
 
