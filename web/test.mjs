@@ -41,12 +41,18 @@ await build({
 
 const env = { XDG_RUNTIME_DIR: "/tmp", ...process.env };
 if (!env.VK_ICD_FILENAMES && existsSync(softwareDriver)) env.VK_ICD_FILENAMES = softwareDriver;
-// Those with a browser look at the time, one after another; compiling kernels keeps a software driver on one core, so
-// of the others two run at a time.
+// Those of the page look at the time, one after another; compiling kernels keeps a software driver on one core, so of the
+// others two run at a time, those with a browser apart.
+const ofThePage = (name) => /^page-(nogpu|open|run|train|view)\./.test(name);
 const withBrowser = (name) =>
-  /^(export|models-chromium|ops-chromium|package|page-(chat|nogpu|open|run|train|view)|serve|text-chromium|trainer-chromium)\./.test(name);
+  /^(export|models-chromium|ops-chromium|package|page-chat|serve|text-chromium|trainer-chromium)\./.test(name);
+const parts = [
+  [2, chosen.filter((name) => !ofThePage(name) && !withBrowser(name))],
+  [2, chosen.filter(withBrowser)],
+  [1, chosen.filter(ofThePage)],
+];
 let worst = 0;
-for (const [concurrency, part] of [[2, chosen.filter((n) => !withBrowser(n))], [1, chosen.filter(withBrowser)]]) {
+for (const [concurrency, part] of parts) {
   if (part.length === 0) continue;
   const files = part.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
   const args = ["--enable-source-maps", "--test", `--test-concurrency=${concurrency}`, ...nodeOptions, ...files];
