@@ -87,14 +87,14 @@ test-all: test tidy test-tsan test-aarch64 test-forky test-release-files
 test-format: setup
 	@$(SOURCES) | xargs clang-format-14 --dry-run -Werror
 
-# Compiling kernels keeps a software driver on one core, and some tests wait: a program more than there are cores runs at a time. With vectors of 4 floats in place of 8
+# Compiling kernels keeps a software driver on one core, so two programs run at a time. With vectors of 4 floats in place of 8
 # Mesa's compiles the op table's kernels in 0.4 of the time, whole networks run in 0.6 of it; test-all keeps its own choice.
 test-release test-web: export LP_NATIVE_VECTOR_WIDTH ?= $(if $(GYRUS_TEST_FULL),,128)
 # The Python package is tested where it can be built; setup-tests sees to that.
 test-release: build
 	@if [ -f /usr/include/pybind11/pybind11.h ]; then cmake --preset release -DGYRUS_PYTHON=ON >/dev/null; fi
 	@cmake --build --preset release -j $(JOBS)
-	ctest --test-dir build/release --output-on-failure -j $(shell expr $(JOBS) + 1)
+	ctest --test-dir build/release --output-on-failure -j $(JOBS)
 
 # Installs the Python package with pip and runs the README's lines; its own tests are e2e_python of test-release.
 test-python: setup-python
