@@ -22,7 +22,7 @@ namespace cpu {
 class Network;
 }
 
-// A run that was started and goes on by itself. Dropping it drops its results.
+// A run that was started and goes on by itself. Dropping it drops its results. Its executor must live as long.
 class PendingRun {
  public:
   explicit PendingRun(std::unique_ptr<RunImpl> run);
